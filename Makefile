@@ -1,0 +1,35 @@
+# Every target sets up .venv by itself when it is missing or pyproject.toml has changed.
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.10 python3,$(shell command -v $(p) 2>/dev/null)))
+JOBS   ?= 2
+# One thread per process: several processes share the cores better than several thread pools do.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test lint bench setup clean
+
+demo: $(STAMP)
+	$(BIN)/gcb demo
+
+test: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) tests
+
+lint: $(STAMP)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright
+
+bench: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No python3 on the PATH; install CPython 3.10 or 3.11." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not ((3, 10) <= sys.version_info[:2] <= (3, 11)))' || { \
+	  echo "$(PYTHON) is $$($(PYTHON) --version); the simulator has wheels for CPython 3.10 and 3.11 only: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache

@@ -1,0 +1,29 @@
+"""From episodes to batches: collect a dataset, open it, look at it, sample from it."""
+
+from gcb.data.collect import Collected, collect
+from gcb.data.episode import Episode
+from gcb.data.rollout import CollectConfig
+from gcb.data.sampler import Batch, GoalKind, GoalShares, Indices, Sampler
+from gcb.data.seeds import episode_noise, episode_seed
+from gcb.data.sheet import contact_sheet
+from gcb.data.store import Dataset, open_dataset, write_dataset
+from gcb.data.summary import describe
+
+__all__ = [
+    "Batch",
+    "CollectConfig",
+    "Collected",
+    "Dataset",
+    "Episode",
+    "GoalKind",
+    "GoalShares",
+    "Indices",
+    "Sampler",
+    "collect",
+    "contact_sheet",
+    "describe",
+    "episode_noise",
+    "episode_seed",
+    "open_dataset",
+    "write_dataset",
+]

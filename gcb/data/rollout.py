@@ -1,0 +1,130 @@
+"""Play the scripted expert, with noise, in a world: what a collection is made of."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from gcb.data.episode import Episode
+from gcb.data.seeds import episode_noise, episode_seed
+from gcb.errors import GCBError
+
+
+@dataclass(frozen=True)
+class CollectConfig:
+    """What decides every byte of a collected dataset."""
+
+    env: str = "gcb/ButtonDrawer-v0"
+    """The world, by its gymnasium id."""
+    transitions: int = 50_000
+    """Exactly so many; the last episode is cut to fit."""
+    seed: int = 0
+    """The same seed gives the same dataset, whatever the number of workers."""
+    noise: float = 0.3
+    """Standard deviation of the Gaussian noise on the expert's actions, which are then clipped to [-1, 1]."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the world, such as image_size and video."""
+
+    def check(self) -> None:
+        """Say which value is impossible."""
+        if self.transitions < 1:
+            raise GCBError(f"transitions is {self.transitions}; it must be at least 1")
+        if self.seed < 0:
+            raise GCBError(f"seed is {self.seed}; it must not be negative")
+        if not 0 <= self.noise < float("inf"):
+            raise GCBError(f"noise is {self.noise}; it must be 0 or a positive number")
+        try:
+            json.dumps(self.record(), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise GCBError(f"options is {self.options!r}; its values must be plain JSON ({error})") from error
+
+    def record(self) -> dict[str, Any]:
+        """The configuration as the manifest keeps it: of a folder of clips the name, not its place on this machine."""
+        options = dict(self.options)
+        if isinstance(options.get("video"), str | os.PathLike):
+            options["video"] = Path(os.path.abspath(options["video"])).name
+        return {**asdict(self), "options": options}
+
+
+class ExpertRunner:
+    """Plays episode after episode of a collection in one world, each from its own seed."""
+
+    def __init__(self, config: CollectConfig) -> None:
+        # Imported here, so that reading a dataset needs no simulator.
+        from gcb.worlds import WORLDS
+        from gcb.worlds.expert import Expert
+        from gcb.worlds.tabletop import RENDERER
+
+        self.config, self.renderer = config, RENDERER
+        self.env = _make_world(config, list(WORLDS))
+        self.make_expert = Expert
+
+    def run(self, index: int) -> Episode:
+        """Episode number `index`: the expert's actions plus noise, until the world says that it is over."""
+        config = self.config
+        noise = episode_noise("train", config.seed, index)
+        observation, info = self.env.reset(seed=episode_seed("train", config.seed, index))
+        expert = self.make_expert(self.env.unwrapped)  # pyright: ignore[reportArgumentType]
+        start, steps, over = info, [], False
+        frames, states = [observation["observation"]], [info["state"]]
+        while not over:
+            action = expert.action()
+            action = np.clip(action + config.noise * noise.standard_normal(action.shape), -1, 1).astype(np.float32)
+            seen, reward, terminated, truncated, info = self.env.step(action)
+            frames.append(seen["observation"])
+            states.append(info["state"])
+            steps.append((action, reward, terminated))
+            over = terminated or truncated
+        actions, rewards, ends = zip(*steps, strict=True)
+        return Episode(
+            frames=np.stack(frames),
+            states=np.stack(states),
+            actions=np.stack(actions),
+            rewards=np.array(rewards, np.float32),
+            terminated=np.array(ends, bool),
+            goal_frame=observation["desired_goal"],
+            goal_state=start["goal_state"],
+            task=start["task"],
+            success=bool(info["success"]),
+            scene=dict(scene_numbers(start["scene"])),
+        )
+
+    def close(self) -> None:
+        self.env.close()
+
+
+def _make_world(config: CollectConfig, known: Sequence[str]) -> gym.Env:
+    """The world, or an error that names the id or the option it does not have."""
+    try:
+        # The checker would cost time at every step; the tests run it.
+        return gym.make(config.env, disable_env_checker=True, **config.options)
+    except gym.error.Error as error:
+        raise GCBError(f"there is no world {config.env!r} ({error}); gcb has {', '.join(known)}") from error
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        raise GCBError(f"{config.env} was given options {dict(config.options)}, but {error}") from error
+
+
+def scene_numbers(scene: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers of a scene by name, such as ("cabinet_xy.0", 0.61).
+
+    Of a list of things, whose number varies, only how many there are; names and colours in words are left out.
+    """
+    for key, value in scene.items():
+        name = prefix + key
+        if isinstance(value, Real):
+            yield name, float(value)
+        elif isinstance(value, Mapping):
+            yield from scene_numbers(value, f"{name}.")
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            if value and all(isinstance(entry, Real) for entry in value):
+                yield from ((f"{name}.{place}", float(entry)) for place, entry in enumerate(value))
+            else:
+                yield name, float(len(value))

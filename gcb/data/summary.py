@@ -1,0 +1,70 @@
+"""What a dataset holds, in words: for `gcb data show`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gcb.data.store import Dataset
+
+
+def describe(dataset: Dataset) -> list[tuple[str, str]]:
+    """Rows of a name and a text, in the order in which a reader asks."""
+    return list(_rows(dataset))
+
+
+def _rows(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    length = dataset.episode_length
+    config, manifest = dataset.config, dataset.manifest
+    if dataset.path is not None:
+        yield "dataset", str(dataset.path)
+    if "env" in config:
+        yield "world", f"{config['env']}{_options(config.get('options', {}))}"
+    if "seed" in config:
+        yield "seed", str(config["seed"])
+    if "noise" in config:
+        yield "noise", f"{config['noise']:g} on the expert's actions"
+    yield "transitions", f"{dataset.transitions:,}"
+    yield "episodes", f"{dataset.episodes:,}, of {length.min()} to {length.max()} transitions, mean {length.mean():.1f}"
+    yield "frames", f"{len(dataset.frames):,} of {_shape(dataset.frames)}, {_with_goals(dataset)}"
+    yield "actions", _shape(dataset.actions)
+    yield "hidden states", "none" if dataset.states is None else _shape(dataset.states)
+    yield from _successes(dataset)
+    if manifest:
+        size = sum(entry["bytes"] for entry in manifest["files"].values())
+        yield "size on disk", f"{size / 1e6:,.1f} MB"
+    if "versions" in manifest:
+        versions = ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())
+        yield "made with", f"{versions}; renderer {manifest.get('renderer')}"
+
+
+def _successes(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    """The success rate of all episodes, and of each task if there are several."""
+    success, task = dataset.episode_success, dataset.episode_task
+    if success is None:
+        return
+    yield "success", _rate(success)
+    if task is not None and len(dataset.task_names) > 1:
+        for number, name in enumerate(dataset.task_names):
+            yield f"success at {name}", _rate(success[task == number])
+
+
+def _rate(success: np.ndarray) -> str:
+    return f"{100 * success.mean():.1f} % of {len(success):,} episodes" if len(success) else "no episodes"
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    given = ", ".join(f"{name} {value}" for name, value in options.items() if value is not None)
+    return f" ({given})" if given else ""
+
+
+def _shape(array: np.ndarray) -> str:
+    shape = "×".join(map(str, array.shape[1:])) or "1"
+    return f"{shape} {array.dtype}"
+
+
+def _with_goals(dataset: Dataset) -> str:
+    goals = int((dataset.episode_goal_frame >= 0).sum())
+    if goals == dataset.episodes:
+        return "a goal in every episode"
+    return f"a goal in {goals:,} episodes" if goals else "no goals"

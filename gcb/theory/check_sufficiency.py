@@ -1,0 +1,146 @@
+"""Proposition 3 in worlds with G = S: does Q-learning on the abstraction reach the optimal values of any reward?
+
+The abstraction is the one that Eq. (analogy) leaves to ψ: states s and t are merged when (s, g) and (t, g) are related
+for every goal g. With the relation of Definition 4.1 (all actions) merged states have equal dynamics.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from gcb.theory.builders import grid_world, open_plan
+from gcb.theory.gcmdp import GCMDP, Floats, Integers
+from gcb.theory.instances import worlds_and_policies
+from gcb.theory.policies import optimal_policy, optimal_q
+from gcb.theory.process import all_actions, on_policy
+from gcb.theory.relation import bisimulation_classes, state_classes
+from gcb.theory.verdicts import Tally, Verdict
+
+SOURCE = "Proposition 3"
+
+
+def psi_classes(world: GCMDP) -> Integers:
+    """The states that ψ may merge when φ realises Definition 4.1, [s]."""
+    return state_classes(world, bisimulation_classes(all_actions(world)))
+
+
+def on_policy_psi_classes(world: GCMDP) -> Integers:
+    """The states that ψ may merge when φ realises the on-policy metric of π*, [s]."""
+    return state_classes(world, bisimulation_classes(on_policy(world, optimal_policy(world))))
+
+
+def merge(classes: Integers, first: int, second: int) -> Integers:
+    """A coarser abstraction: two classes become one; the numbers stay without gaps."""
+    return np.unique(np.where(classes == second, first, classes), return_inverse=True)[1].astype(np.int64)
+
+
+def aggregated_q(P: Floats, R: Floats, gamma: float, classes: Integers, tolerance: float = 1e-12) -> Floats:
+    """Where Q-learning on class numbers ends when every state-action pair is visited equally often, [s, a]."""
+    members = np.eye(int(classes.max()) + 1)[classes]
+    members /= members.sum(axis=0)
+    Q = np.zeros((members.shape[1], R.shape[1]))
+    while True:
+        target = R + gamma * np.einsum("sax,x->sa", P, Q.max(axis=1)[classes])
+        updated = members.T @ target
+        change = float(np.abs(updated - Q).max())
+        Q = updated
+        if change * gamma <= tolerance * (1.0 - gamma):
+            return Q[classes]
+
+
+def limit_error(world: GCMDP, R: Floats, classes: Integers) -> float:
+    """The largest |Q - Q*| of Q-learning's limit on an abstraction, for rewards R[s, a]."""
+    return float(np.abs(aggregated_q(world.P, R, world.gamma, classes) - optimal_q(world.P, R, world.gamma)).max())
+
+
+def check_limits(rng: np.random.Generator, count: int) -> list[Verdict]:
+    """The limit of Q-learning on four abstractions, for random rewards on states."""
+    arrival = Tally(SOURCE, "Q-learning on ψ of Def. 4.1 has Q* as its limit, reward on arriving")
+    leaving = Tally(SOURCE, "the same, reward R(s) on leaving s", expected=False)
+    onpolicy = Tally(SOURCE, "the same on ψ of the on-policy relation of π*, reward on arriving", expected=False)
+    coarser = Tally(SOURCE, "merging the two best-matched further classes keeps Q*", expected=False)
+    merged = 0
+    for world, _ in worlds_and_policies(rng, count, every_state_a_goal=True):
+        alpha, classes = rng.normal(size=world.states), psi_classes(world)
+        R = world.P @ alpha
+        merged += world.states - int(classes.max()) - 1
+        arrival.add(limit_error(world, R, classes))
+        onpolicy.add(limit_error(world, R, on_policy_psi_classes(world)))
+        leaving.add(limit_error(world, np.repeat(alpha[:, None], world.actions, axis=1), classes))
+        pairs = list(combinations(range(int(classes.max()) + 1), 2))
+        if pairs:
+            coarser.add(min(limit_error(world, R, merge(classes, *pair)) for pair in pairs))
+    return [
+        arrival.verdict(f"{merged} states merged"),
+        leaving.verdict("states with equal dynamics and unequal rewards are merged"),
+        onpolicy.verdict("states are merged whose actions mean different things"),
+        coarser.verdict(),
+    ]
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """Q-learning on one abstraction of one world."""
+
+    name: str
+    classes: int
+    updates: Integers
+    """Sampled transitions so far."""
+    error: Floats
+    """Largest |Q - Q*|, as a share of the largest |Q*|."""
+    limit: float
+    """The error at which it must end."""
+
+
+def q_learning(
+    rng: np.random.Generator, world: GCMDP, R: Floats, classes: Integers, sweeps: int, name: str
+) -> LearningCurve:
+    """Tabular Q-learning on class numbers from sampled transitions, every (s, a) once a sweep, step n^-0.6.
+
+    `R` is the reward of arriving in each state, [s'].
+    """
+    optimal = optimal_q(world.P, world.P @ R, world.gamma)
+    scale = np.abs(optimal).max()
+    cumulative = world.P.cumsum(axis=2)
+    members = np.eye(int(classes.max()) + 1)[classes]
+    members /= members.sum(axis=0)
+    Q = np.zeros((members.shape[1], world.actions))
+    marks = np.unique(np.geomspace(1, sweeps, 40).astype(int))
+    errors = []
+    for sweep in range(1, sweeps + 1):
+        draw = rng.random((world.states, world.actions, 1))
+        after = np.minimum((cumulative < draw).sum(axis=2), world.states - 1)
+        target = R[after] + world.gamma * Q.max(axis=1)[classes][after]
+        Q += sweep**-0.6 * (members.T @ target - Q)
+        if sweep in marks:
+            errors.append(float(np.abs(Q[classes] - optimal).max() / scale))
+    limit = limit_error(world, world.P @ R, classes) / scale
+    updates = marks * world.states * world.actions
+    return LearningCurve(name, len(Q), updates, np.asarray(errors), float(limit))
+
+
+def learning_curves(rng: np.random.Generator, sweeps: int) -> list[LearningCurve]:
+    """A slippery 3 × 3 grid whose colour is redrawn at every step; a random reward on the 18 coloured cells."""
+    world = grid_world(open_plan(3, 3), gamma=0.8, slip=0.2, colours=2, colour_change=1.0)
+    R, classes = rng.normal(size=world.states), psi_classes(world)
+    every_state = np.arange(world.states)
+    abstractions = {
+        "every state": every_state,
+        "ψ, Definition 4.1": classes,
+        "coarser: two cells merged": merge(classes, 0, 1),
+    }
+    return [q_learning(rng, world, R, part, sweeps, name) for name, part in abstractions.items()]
+
+
+def check_learning(curves: list[LearningCurve], tolerance: float) -> Verdict:
+    """Sampled Q-learning on ψ comes within `tolerance` of Q*."""
+    claim = f"sampled Q-learning on ψ of Def. 4.1 comes within {tolerance:.0%} of Q*"
+    tally = Tally(SOURCE, claim, tolerance=tolerance)
+    psi = next(curve for curve in curves if curve.name.startswith("ψ, Def"))
+    coarser = next(curve for curve in curves if curve.name.startswith("coarser"))
+    tally.add(float(psi.error[-1]))
+    note = (
+        f"{psi.classes} classes, {psi.updates[-1]:,} transitions; with two more merged it stops at {coarser.limit:.0%}"
+    )
+    return tally.verdict(note)

@@ -1,0 +1,125 @@
+"""Finite goal-conditioned MDPs (section 3): small enough for every quantity to be exact.
+
+```
+P        [s, a, s']   probability of s' after action a in state s
+goals    [k]          the states that may be asked for, G ⊂ S
+achieved [s', k]      does arriving in s' count as goal k?     default: s' = goals[k]
+policy   [s, k, a]    probability of action a in state s when goal k is asked for
+a task   (s, k)       one state-goal pair; its index is s * K + k
+```
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gcb.errors import GCBError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PROBABILITY_TOLERANCE = 1e-8
+
+
+def check_unit_interval(name: str, value: float) -> float:
+    """A discount must lie strictly between 0 and 1: at 1 neither V nor the metric need exist."""
+    if not 0.0 < float(value) < 1.0:
+        raise GCBError(f"{name} is {value}; it must lie strictly between 0 and 1.")
+    return float(value)
+
+
+def check_distributions(name: str, array: ArrayLike) -> Floats:
+    """The last axis of `array` must hold probability distributions."""
+    values = np.asarray(array, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise GCBError(f"{name} holds a value that is not finite; probabilities were expected.")
+    if values.size and values.min() < 0:
+        where = tuple(int(index) for index in np.unravel_index(values.argmin(), values.shape))
+        raise GCBError(f"{name}{list(where)} is {values.min():g}; a probability cannot be negative.")
+    error = np.abs(values.sum(axis=-1) - 1.0)
+    if error.size and error.max() > PROBABILITY_TOLERANCE:
+        where = tuple(int(index) for index in np.unravel_index(error.argmax(), error.shape))
+        raise GCBError(f"{name}{list(where)} sums to {values[where].sum():.6g}; each row must sum to 1.")
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class GCMDP:
+    """The tuple (S, A, P, G, R, γ) of section 3, with R(s, a, g) = P(s' counts as g | s, a)."""
+
+    P: Floats
+    """Transition probabilities, [s, a, s']."""
+    goals: Integers
+    """The state that each goal shows, [k]."""
+    gamma: float
+    """Discount of the value function."""
+    achieved: Floats | None = None
+    """1 where arriving in s' counts as goal k, [s', k]; by default the paper's 1(s' = g)."""
+    state_names: Sequence[str] = ()
+    action_names: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        P = np.asarray(self.P, dtype=np.float64)
+        if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
+            raise GCBError(f"P has shape {P.shape}; [states, actions, states] was expected, none of them empty.")
+        object.__setattr__(self, "P", check_distributions("P", P))
+        object.__setattr__(self, "gamma", check_unit_interval("gamma", self.gamma))
+        object.__setattr__(self, "goals", self._checked_goals())
+        object.__setattr__(self, "achieved", self._checked_achieved())
+        for name, length in (("state_names", self.states), ("action_names", self.actions)):
+            given = tuple(getattr(self, name)) or tuple(str(index) for index in range(length))
+            if len(given) != length:
+                raise GCBError(f"{name} has {len(given)} entries; {length} were expected.")
+            object.__setattr__(self, name, given)
+
+    def _checked_goals(self) -> Integers:
+        goals = np.asarray(self.goals)
+        if goals.ndim != 1 or not goals.size or not np.issubdtype(goals.dtype, np.integer):
+            raise GCBError(f"goals is {self.goals!r}; a non-empty list of state numbers was expected.")
+        wrong = goals[(goals < 0) | (goals >= self.states)]
+        if wrong.size:
+            raise GCBError(f"Goal {wrong[0]} does not exist; states are numbered 0 to {self.states - 1}.")
+        return goals.astype(np.int64)
+
+    def _checked_achieved(self) -> Floats:
+        if self.achieved is None:
+            return (np.arange(self.states)[:, None] == self.goals[None]).astype(np.float64)
+        achieved = np.asarray(self.achieved, dtype=np.float64)
+        expected = (self.states, len(self.goals))
+        if achieved.shape != expected:
+            raise GCBError(f"achieved has shape {achieved.shape}; [states, goals] = {expected} was expected.")
+        if not np.isin(achieved, (0.0, 1.0)).all():
+            raise GCBError("achieved may hold only 0 and 1: a state counts as a goal or it does not.")
+        return achieved
+
+    @property
+    def states(self) -> int:
+        return np.shape(self.P)[0]
+
+    @property
+    def actions(self) -> int:
+        return np.shape(self.P)[1]
+
+    @property
+    def tasks(self) -> int:
+        """The number of state-goal pairs."""
+        return self.states * len(self.goals)
+
+    @property
+    def deterministic(self) -> bool:
+        return bool(((self.P == 0.0) | (self.P == 1.0)).all())
+
+    @cached_property
+    def R(self) -> Floats:
+        """R(s, a, g) as [s, a, k]: the probability that action a in s arrives at goal k."""
+        assert self.achieved is not None
+        return np.einsum("sax,xk->sak", self.P, self.achieved)
+
+    def task(self, state: int, goal: int) -> int:
+        """The index of the pair (state, goals[goal])."""
+        if not (0 <= state < self.states and 0 <= goal < len(self.goals)):
+            raise GCBError(f"Task ({state}, {goal}) does not exist: {self.states} states, {len(self.goals)} goals.")
+        return state * len(self.goals) + goal

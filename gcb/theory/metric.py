@@ -1,0 +1,165 @@
+"""The goal-conditioned bisimulation metric: the operator F of Proposition 1 and its fixed point."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gcb.errors import GCBError
+from gcb.theory.gcmdp import Floats, check_unit_interval
+from gcb.theory.process import TaskProcess, quotient
+from gcb.theory.relation import bisimulation_classes
+from gcb.theory.transport import Transport
+
+ITERATION_LIMIT = 100_000
+
+
+def reward_weight(c: float, scaled: bool) -> float:
+    """(1 - c) as Proposition 1 has it, or 1 as Eq. (gcbm) has it."""
+    return 1.0 - c if scaled else 1.0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A fixed point of F, with what it took to find it."""
+
+    distances: NDArray[np.floating]
+    """d(s_i, g_i; s_j, g_j) as [i, j]."""
+    error_bound: float
+    """No entry is further than this from the true fixed point: ||F(d) - d|| / (1 - c)."""
+    iterations: int
+    transport_problems: int = 0
+    """How many optimal-transport problems went to the solver."""
+    changes: list[float] = field(default_factory=list)
+    """The largest change of an entry in each iteration."""
+
+
+class Operator:
+    """F(d)(i, j) = weight · |R_i - R_j| + c · W(d)(P_i, P_j), Proposition 1, for one process and one c.
+
+    With all actions, the largest of that over the actions, as for bisimulation metrics before policies came in.
+    `order=2` takes the 2-Wasserstein distance that Eq. (gcbm) writes. `action_weight` adds action_weight times the
+    total-variation distance of the two policies' actions, as policy-similarity metrics do; it is scaled like
+    the reward.
+    """
+
+    def __init__(
+        self, process: TaskProcess, c: float, *, scaled: bool, order: int = 1, action_weight: float = 0.0
+    ) -> None:
+        self.process, self.c, self.order = process, check_unit_interval("c", c), order
+        if order not in (1, 2):
+            raise GCBError(f"order is {order}; the 1- and the 2-Wasserstein distance are known.")
+        self.first, self.second = np.triu_indices(process.tasks, 1)
+        base = np.abs(process.rewards[:, self.first] - process.rewards[:, self.second])
+        if action_weight:
+            if process.policy is None:
+                raise GCBError("action_weight compares policies; this process takes all actions and has none.")
+            gap = np.abs(process.policy[self.first] - process.policy[self.second]).sum(axis=1) / 2
+            base = base + action_weight * gap
+        self.base = reward_weight(c, scaled) * base
+        self.transports = [Transport(weights[self.first], weights[self.second]) for weights in process.weights]
+
+    @property
+    def solved(self) -> int:
+        return sum(transport.solved for transport in self.transports)
+
+    def __call__(self, distances: Floats) -> Floats:
+        """F(d) for a symmetric d [i, j] with a zero diagonal."""
+        branches = []
+        powered = distances**self.order if self.order > 1 else distances
+        for base, successors, transport in zip(self.base, self.process.successors, self.transports, strict=True):
+            costs = powered[successors[self.first][:, :, None], successors[self.second][:, None, :]]
+            branches.append(base + self.c * transport(costs) ** (1.0 / self.order))
+        return self._square(np.max(branches, axis=0))
+
+    def _square(self, values: Floats) -> Floats:
+        distances = np.zeros((self.process.tasks, self.process.tasks))
+        distances[self.first, self.second] = values
+        distances[self.second, self.first] = values
+        return distances
+
+    def fixed_point_of_plans(self, tolerance: float) -> Floats:
+        """The fixed point of F when every transport plan is held at its present one (order 1 only)."""
+        number = np.full((self.process.tasks,) * 2, -1)
+        number[self.first, self.second] = number[self.second, self.first] = np.arange(len(self.first))
+        matrices = []
+        for successors, transport in zip(self.process.successors, self.transports, strict=True):
+            problem, row, column = np.nonzero(transport.plans)
+            entry = number[successors[self.first[problem], row], successors[self.second[problem], column]]
+            away = entry >= 0
+            values = transport.plans[problem, row, column][away]
+            shape = (len(self.first), len(self.first))
+            matrices.append(sparse.csr_matrix((values, (problem[away], entry[away])), shape=shape))
+        values = np.zeros(len(self.first))
+        while True:
+            branches = [base + self.c * (matrix @ values) for base, matrix in zip(self.base, matrices, strict=True)]
+            updated = np.max(branches, axis=0)
+            change = float(np.abs(updated - values).max(initial=0.0))
+            values = updated
+            if change * self.c <= tolerance * (1.0 - self.c):
+                return self._square(values)
+
+
+def iterate(operator: Operator, *, start: Floats | None = None, tolerance: float = 1e-9) -> Metric:
+    """Apply F until no entry can be further than `tolerance` from the fixed point (Proposition 1's own procedure)."""
+    tasks = operator.process.tasks
+    distances = np.zeros((tasks, tasks)) if start is None else np.asarray(start, dtype=np.float64)
+    if distances.shape != (tasks, tasks):
+        raise GCBError(f"The start has shape {distances.shape}; {(tasks, tasks)} was expected.")
+    changes: list[float] = []
+    for iteration in range(1, ITERATION_LIMIT + 1):
+        updated = operator(distances)
+        changes.append(float(np.abs(updated - distances).max()))
+        distances = updated
+        bound = changes[-1] * operator.c / (1.0 - operator.c)
+        if bound <= tolerance:
+            return Metric(distances, bound, iteration, operator.solved, changes)
+    raise GCBError(f"No fixed point within {ITERATION_LIMIT} iterations; tolerance {tolerance:g} is below rounding.")
+
+
+def improve_plans(operator: Operator, *, tolerance: float = 1e-9) -> Metric:
+    """The same fixed point in a few rounds: policy iteration over transport plans.
+
+    Each round solves the linear fixed point for the plans at hand, then lets F choose better plans. The distances
+    can only fall, and the plans are finitely many; the result is accepted on F's own residual.
+    """
+    if operator.order != 1:
+        raise GCBError("Policy iteration over plans needs order 1; use iterate() for the 2-Wasserstein distance.")
+    changes: list[float] = []
+    for iteration in range(1, ITERATION_LIMIT + 1):
+        distances = operator.fixed_point_of_plans(tolerance / 4)
+        changes.append(float(np.abs(operator(distances) - distances).max()))
+        bound = changes[-1] / (1.0 - operator.c)
+        if bound <= tolerance:
+            return Metric(distances, bound, iteration, operator.solved, changes)
+    raise GCBError(f"No fixed point within {ITERATION_LIMIT} rounds; tolerance {tolerance:g} is below rounding.")
+
+
+def metric(
+    process: TaskProcess, c: float, *, scaled: bool, action_weight: float = 0.0, tolerance: float = 1e-9
+) -> Floats:
+    """The metric d as [i, j], exact to `tolerance`: between the classes of the relation, then spread to all tasks."""
+    classes = bisimulation_classes(process, with_policy=action_weight > 0)
+    operator = Operator(quotient(process, classes), c, scaled=scaled, action_weight=action_weight)
+    distances = np.asarray(improve_plans(operator, tolerance=tolerance).distances, dtype=np.float64)
+    return distances[np.ix_(classes, classes)]
+
+
+def sampled_metric(process: TaskProcess, c: float, *, scaled: bool, tolerance: float = 1e-9) -> Floats:
+    """What Eq. (phi_loss) averages to when each pair of tasks samples its successors and rewards independently.
+
+    The expectation over independent samples replaces the cheapest coupling, and E|r_i - r_j| of two Bernoulli
+    rewards replaces |R_i - R_j|. In stochastic worlds a task is then at a positive distance from itself.
+    """
+    check_unit_interval("c", c)
+    chain, reward = process.chain(), process.rewards[0]
+    differ = reward[:, None] * (1.0 - reward) + (1.0 - reward[:, None]) * reward
+    base = reward_weight(c, scaled) * differ
+    distances = np.zeros_like(base)
+    while True:
+        updated = base + c * chain @ distances @ chain.T
+        change = float(np.abs(updated - distances).max())
+        distances = updated
+        if change * c <= tolerance * (1.0 - c):
+            return distances

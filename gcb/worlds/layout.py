@@ -1,0 +1,116 @@
+"""What differs between the two worlds, and what they share: every constant with its meaning.
+
+Sources of the numbers: docs/fidelity.md.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+URDF = Path(__file__).parent / "urdf"
+
+WORKSPACE_LOW = np.array([0.5, -0.2, -0.36])
+WORKSPACE_HIGH = np.array([0.85, 0.2, -0.1])
+CABINET_LOW = np.array([0.46, -0.19])
+CABINET_HIGH = np.array([0.84, 0.19])
+TABLE_Z = -0.3775
+
+HANDLE_CLOSED = 0.1375  # distance of the handle from the middle of the frame, drawer closed
+BOTTOM_CLOSED = 0.08125  # the same for the front of the bottom drawer, which has no handle
+TRAVEL = 0.1564  # how far a drawer opens
+HANDLE_RADIUS = 0.0125
+FRAME_HALF = np.array([0.09375, 0.08125])
+
+BUTTON_TOGGLES = 0.01  # a press deeper than this toggles the bottom drawer
+DRAWER_TOLERANCE = 0.05
+BUTTON_TOLERANCE = 0.008
+
+SUBSTEPS = 10
+SUBSTEP_SECONDS = 1 / 240
+SOLVER_ITERATIONS = 150
+GRAVITY = -10.0
+HORIZON = 75
+METRES_PER_ACTION = 0.05
+YAW_PER_ACTION = np.radians(5.0)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One world: its cabinet, its camera, its tasks and the meaning of its hidden state."""
+
+    name: str
+    urdf: Path
+    tasks: tuple[str, ...]
+    gripper_start: tuple[float, float, float]
+    camera_distance: float
+    handle_z: float
+    travel_z: float  # height at which the expert crosses the table
+    state_names: tuple[str, ...]
+    bottom_z: float = float("nan")
+    button_z: float = float("nan")
+
+    @property
+    def has_button(self) -> bool:
+        return "button" in self.tasks
+
+    @property
+    def state_size(self) -> int:
+        return len(self.state_names)
+
+
+_DRAWER_STATE = (
+    *("gripper_x", "gripper_y", "gripper_z"),
+    *("gripper_qx", "gripper_qy", "gripper_qz", "gripper_qw"),
+    "tip_distance",
+    *("handle_x", "handle_y", "handle_z"),
+)
+
+DRAWER = Layout(
+    name="Drawer",
+    urdf=URDF / "drawer.urdf",
+    tasks=("drawer",),
+    gripper_start=(0.6, -0.15, -0.2),
+    camera_distance=0.425,
+    handle_z=-0.34,
+    travel_z=-0.24,
+    state_names=_DRAWER_STATE,
+)
+
+BUTTON_DRAWER = Layout(
+    name="ButtonDrawer",
+    urdf=URDF / "button_drawer.urdf",
+    tasks=("drawer", "button"),
+    gripper_start=(0.6, -0.15, -0.1),
+    camera_distance=0.55,
+    handle_z=-0.22,
+    travel_z=-0.105,
+    state_names=(*_DRAWER_STATE, "bottom_x", "bottom_y", "bottom_z", "button_z"),
+    bottom_z=-0.34,
+    button_z=-0.14,
+)
+
+# Where things stand in the hidden state.
+GRIPPER = slice(0, 3)
+HANDLE = slice(8, 11)
+BOTTOM = slice(11, 14)
+BUTTON = 14
+
+
+def slide_axis(yaw: float) -> np.ndarray:
+    """The direction in which a drawer opens, in the table's plane."""
+    return np.array([np.sin(yaw), -np.cos(yaw)])
+
+
+def reached(achieved: np.ndarray, desired: np.ndarray, button_task: np.ndarray | bool) -> np.ndarray:
+    """Success as in the paper's tables 2 and 3, for hidden states of any leading shape.
+
+    Drawer task: the handle within 0.05 m of its goal. Button task: the bottom drawer within 0.05 m of its goal
+    and the button within 0.008 m of its goal height.
+    """
+    handle = np.linalg.norm(achieved[..., HANDLE] - desired[..., HANDLE], axis=-1) <= DRAWER_TOLERANCE
+    if achieved.shape[-1] <= BUTTON:
+        return handle
+    bottom = np.linalg.norm(achieved[..., BOTTOM] - desired[..., BOTTOM], axis=-1) <= DRAWER_TOLERANCE
+    pressed = np.abs(achieved[..., BUTTON] - desired[..., BUTTON]) <= BUTTON_TOLERANCE
+    return np.where(button_task, bottom & pressed, handle)

@@ -1,0 +1,132 @@
+"""Collecting through kills, full disks, interruptions and dead workers: nothing is lost, and the bytes are the same."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from counting_world import CountingRunner, collect_numbers, length_of
+from faults import children_of, dying_at, files_of, in_child, is_running, wait_until
+
+from gcb.data import open_dataset
+from gcb.errors import GCBError
+
+
+def test_a_kill_at_any_write_is_survived(tmp_path: Path) -> None:
+    """Die before each fsync and rename in turn, each time in a new folder; then go on to the same bytes."""
+    collect_numbers(tmp_path / "whole", 18)
+    expected = files_of(tmp_path / "whole")
+    call, code = 0, 9
+    while code == 9:
+        call += 1
+        out = tmp_path / f"killed-{call}"
+        code, _ = in_child(dying_at(call, lambda out=out: collect_numbers(out, 18)))
+        assert code in (0, 9)
+        collect_numbers(out, 18)
+        assert files_of(out) == expected, f"killed at write {call}"
+    assert call > 50
+
+
+def test_many_kills_in_one_folder_still_come_to_the_end(tmp_path: Path) -> None:
+    collect_numbers(tmp_path / "whole", 60)
+    out, runs, code = tmp_path / "killed", 0, 9
+    while code == 9:
+        runs += 1
+        code, _ = in_child(dying_at(60, lambda: collect_numbers(out, 60)))
+    assert code == 0
+    assert runs > 2
+    assert files_of(out) == files_of(tmp_path / "whole")
+
+
+def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
+    def with_little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+        collect_numbers(tmp_path / "data", 200, side=32)
+
+    code, message = in_child(with_little_room)
+    assert code == 3
+    kept = json.loads((tmp_path / "data/.partial/journal.json").read_bytes())["transitions"]
+    assert 0 < kept < 200
+    assert "File too large" in message
+    assert f"{kept} transitions are kept" in message
+    with pytest.raises(GCBError, match="unfinished"):
+        open_dataset(tmp_path / "data")
+
+    assert collect_numbers(tmp_path / "data", 200, side=32).kept == kept
+    collect_numbers(tmp_path / "whole", 200, side=32)
+    assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
+
+
+def test_an_interruption_keeps_every_whole_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: CountingRunner, index: int):
+        if index == 4:
+            raise KeyboardInterrupt
+        return real(self, index)
+
+    real = CountingRunner.run
+    monkeypatch.setattr(CountingRunner, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        collect_numbers(tmp_path / "data", every=1e9)
+    monkeypatch.undo()
+    assert collect_numbers(tmp_path / "data").kept == sum(length_of(index) for index in range(4))
+
+
+def test_an_unfinished_dataset_is_not_mixed_with_another(tmp_path: Path) -> None:
+    code, _ = in_child(dying_at(40, lambda: collect_numbers(tmp_path / "data")))
+    before = files_of(tmp_path / "data")
+    assert code == 9
+    with pytest.raises(GCBError, match="another, unfinished dataset: transitions is 40 there and 41 here"):
+        collect_numbers(tmp_path / "data", 41)
+    assert files_of(tmp_path / "data") == before
+
+
+def test_a_partial_file_that_lost_its_end_is_refused(tmp_path: Path) -> None:
+    in_child(dying_at(40, lambda: collect_numbers(tmp_path / "data")))
+    os.truncate(tmp_path / "data/.partial/frames.npy", 130)
+    with pytest.raises(GCBError, match=r"frames\.npy has 130 bytes, but its journal promises"):
+        collect_numbers(tmp_path / "data")
+
+
+def test_a_dead_worker_is_reported_and_nothing_lost(tmp_path: Path) -> None:
+    with pytest.raises(GCBError, match="worker process died"):
+        collect_numbers(tmp_path / "data", 60, workers=2, die_at=3)
+    # Played by this process itself, the same episode does no harm.
+    collect_numbers(tmp_path / "data", 60, workers=1, die_at=3)
+    collect_numbers(tmp_path / "whole", 60, workers=1, die_at=3)
+    assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
+
+
+COMMAND = """
+from pathlib import Path
+from counting_world import collect_numbers
+if __name__ == "__main__":
+    collect_numbers(Path({out!r}), 400, workers=2, pause=0.02)
+"""
+
+
+def test_kill_9_of_a_parallel_collection(tmp_path: Path) -> None:
+    """The workers end with their parent, the next call goes on, and the bytes are those of one undisturbed process."""
+    out, script = tmp_path / "data", tmp_path / "command.py"
+    script.write_text(COMMAND.format(out=str(out)))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    process = subprocess.Popen([sys.executable, str(script)], env=environment)
+    try:
+        journal = out / ".partial" / "journal.json"
+        wait_until(lambda: journal.is_file() and json.loads(journal.read_bytes())["transitions"] > 40)
+        with pytest.raises(GCBError, match="in use"):
+            collect_numbers(out, 400, pause=0.02)
+        children = children_of(process.pid)
+        assert len(children) >= 2
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    wait_until(lambda: not any(map(is_running, children)))
+
+    again = collect_numbers(out, 400, workers=2, pause=0.02)
+    assert again.kept > 40
+    collect_numbers(tmp_path / "whole", 400, workers=1, pause=0.02)
+    assert files_of(out) == files_of(tmp_path / "whole")
