@@ -82,7 +82,10 @@ def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
 
     The lock is on the folder itself: no file is left behind, and the system releases it when the process dies.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise GCBError(f"{folder} could not be opened: {error.strerror}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

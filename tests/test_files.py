@@ -63,6 +63,8 @@ def test_a_locked_folder_is_refused_until_it_is_free(tmp_path: Path) -> None:
     with folder_lock(tmp_path):
         pass
     assert os.listdir(tmp_path) == []
+    with pytest.raises(GCBError, match="nowhere could not be opened"), folder_lock(tmp_path / "nowhere"):
+        pass
 
 
 def test_a_refusal_of_the_system_names_the_file_and_the_reason(tmp_path: Path) -> None:

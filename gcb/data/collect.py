@@ -52,8 +52,9 @@ def collect(
     if workers < 1:
         raise GCBError(f"workers is {workers}; it must be at least 1")
     identity = {"config": config.record(), "versions": versions(config)}
-    if is_finished(out, identity) and not (out / PARTIAL).exists():
-        return _summary(out, kept=config.transitions)
+    with disk_faults(out, "Nothing was touched"):
+        if is_finished(out, identity) and not (out / PARTIAL).exists():
+            return _summary(out, kept=config.transitions)
     renderer = _try_out(make_runner, config)
     with disk_faults(out):
         out.mkdir(parents=True, exist_ok=True)

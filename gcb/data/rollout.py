@@ -119,7 +119,7 @@ def scene_numbers(scene: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[
     """
     for key, value in scene.items():
         name = prefix + key
-        if isinstance(value, Real):
+        if isinstance(value, Real | np.bool_):
             yield name, float(value)
         elif isinstance(value, Mapping):
             yield from scene_numbers(value, f"{name}.")

@@ -58,7 +58,7 @@ def best_psi(world: GCMDP, phi: Floats, tasks: NDArray[np.bool_] | None = None) 
     """
     chosen = np.ones(world.tasks, dtype=bool) if tasks is None else tasks
     target, design = grounded(world, phi).reshape(world.tasks, -1)[chosen], _design(world)[chosen]
-    psi = np.linalg.lstsq(design, target, rcond=None)[0]
+    psi = np.asarray(np.linalg.lstsq(design, target, rcond=None)[0], dtype=np.float64)
     total = float((target**2).sum())
     return psi, float(((target - design @ psi) ** 2).sum()) / total if total else 0.0
 

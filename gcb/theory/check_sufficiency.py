@@ -140,7 +140,5 @@ def check_learning(curves: list[LearningCurve], tolerance: float) -> Verdict:
     psi = next(curve for curve in curves if curve.name.startswith("ψ, Def"))
     coarser = next(curve for curve in curves if curve.name.startswith("coarser"))
     tally.add(float(psi.error[-1]))
-    note = (
-        f"{psi.classes} classes, {psi.updates[-1]:,} transitions; with two more merged it stops at {coarser.limit:.0%}"
-    )
+    note = f"{psi.updates[-1]:,} transitions; with two more classes merged it stops at {coarser.limit:.0%}"
     return tally.verdict(note)

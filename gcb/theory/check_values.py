@@ -1,7 +1,7 @@
 """Propositions 2 and 4: what the metric says about values, with the constants it needs, and where the text fails.
 
-Proofs in two lines. Let d be the unscaled metric with c ≥ γ. Then |V_i - V_j| ≤ |R_i - R_j| + γ W(d)(P_i, P_j) ≤ d(i, j)
-by induction over value iteration. Scaling the reward by (1 - c) scales the whole fixed point, hence d / (1 - c).
+Why: let d be the unscaled metric with c ≥ γ. By induction over value iteration
+|V_i - V_j| ≤ |R_i - R_j| + γ W(d)(P_i, P_j) ≤ d(i, j). Scaling the reward by (1 - c) scales the whole fixed point, hence d / (1 - c).
 """
 
 from dataclasses import dataclass

@@ -16,6 +16,7 @@ FUNCTIONS = {"open": ((0, 0), (1, 0)), "close": ((1, 0), (0, 0)), "press": ((0, 
 # (layout, colour)
 SCENES = {"": (0, 0), ", other colour": (0, 1), ", mirrored": (1, 0)}
 SOURCE = "Eq. (gcbm)"
+ZERO = 1e-7
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def check_functions(comparisons: list[Comparison]) -> list[Verdict]:
     ):
         tally = Tally(source, "open, close and press (two steps each) are told apart", expected=apart)
         for distance in comparison.functions():
-            tally.add(1e-3 - distance)
+            tally.add(float(distance <= ZERO))
         verdicts.append(tally.verdict("distances " + _listed(comparison.functions())))
     for comparison, source, scene, together in (
         (with_actions, "with |π − π′|", ", other colour", True),
@@ -88,7 +89,7 @@ def check_functions(comparisons: list[Comparison]) -> list[Verdict]:
         verdicts.append(tally.verdict())
     mirror = with_actions.between("close", "press, mirrored")
     tally = Tally("with |π − π′|", "close, and press in the mirrored scene, are told apart", expected=False)
-    tally.add(1e-3 - mirror)
+    tally.add(float(mirror <= ZERO))
     return [*verdicts, tally.verdict("both go left and push: movements are compared, not what they bring about")]
 
 

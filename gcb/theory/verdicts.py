@@ -9,7 +9,7 @@ from gcb.files import write_atomically, write_json
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim, tried on many worlds."""
+    """One claim, tried on many worlds (or tasks, or starts)."""
 
     source: str
     """Where the claim stands in the paper."""
@@ -17,8 +17,8 @@ class Verdict:
     expected: bool
     """Ought it to hold, by the corrected theory? False for what the text says and a counter-example refutes."""
     violations: int
-    """In how many of the worlds it failed."""
-    worlds: int
+    """In how many of the cases it failed."""
+    cases: int
     largest_violation: float
     """By how much it failed at worst; at or below `tolerance` it is rounding."""
     tolerance: float
@@ -39,7 +39,7 @@ class Verdict:
 
 
 class Tally:
-    """Collects one number per world and turns them into a verdict; positive means violated."""
+    """Collects one number per case and turns them into a verdict; positive means violated."""
 
     def __init__(self, source: str, claim: str, *, expected: bool = True, tolerance: float = 1e-7) -> None:
         self.source, self.claim, self.expected, self.tolerance = source, claim, expected, tolerance
@@ -60,7 +60,7 @@ def as_markdown(verdicts: Sequence[Verdict]) -> str:
     """The verdicts as a Markdown table."""
     lines = ["| where | claim | verdict | failed in | largest violation | note |", "|---|---|---|---|---|---|"]
     for verdict in verdicts:
-        failed = f"{verdict.violations} of {verdict.worlds}"
+        failed = f"{verdict.violations} of {verdict.cases}"
         cells = (
             verdict.source,
             verdict.claim,

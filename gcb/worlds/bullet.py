@@ -1,6 +1,7 @@
 """PyBullet, imported without its greeting and with an error that says what to do when it is missing."""
 
 import contextlib
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
@@ -9,25 +10,33 @@ from gcb.errors import GCBError
 
 
 @contextlib.contextmanager
-def _quiet_stdout() -> Iterator[None]:
-    """PyBullet writes its build time from C when it is imported, past Python's sys.stdout."""
-    try:
-        saved = os.dup(1)
-    except OSError:  # no standard output at all: nothing to keep quiet
-        yield
-        return
+def quiet() -> Iterator[None]:
+    """PyBullet greets from C, past Python's streams, when it is imported and when a client connects."""
     sys.stdout.flush()
+    sys.stderr.flush()
+    saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2) if _is_open(descriptor)}
     with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
+        for descriptor in saved:
+            os.dup2(nowhere.fileno(), descriptor)
     try:
         yield
     finally:
-        os.dup2(saved, 1)
-        os.close(saved)
+        ctypes.CDLL(None).fflush(None)  # what C still holds back would otherwise come out later
+        for descriptor, copy in saved.items():
+            os.dup2(copy, descriptor)
+            os.close(copy)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 try:
-    with _quiet_stdout():
+    with quiet():
         import pybullet
         from pybullet_utils.bullet_client import BulletClient
 except ModuleNotFoundError as missing:
@@ -36,4 +45,11 @@ except ModuleNotFoundError as missing:
         f"this is CPython {sys.version_info.major}.{sys.version_info.minor}. Own data and methods work without it."
     ) from missing
 
-__all__ = ["BulletClient", "pybullet"]
+
+def connect() -> BulletClient:
+    """A simulation of its own, without a window."""
+    with quiet():
+        return BulletClient(pybullet.DIRECT)
+
+
+__all__ = ["BulletClient", "connect", "pybullet", "quiet"]

@@ -13,7 +13,7 @@ SPRING_FORCE = 6.0
 SPRING_GAIN = 0.05
 BOTTOM_FORCE = 30.0
 ARRIVED = 0.005
-BOTTOM_SPEED = 1.0  # metres a second: the bottom drawer opens in about four actions
+BOTTOM_SPEED = 0.5  # metres a second: the bottom drawer opens in about seven actions
 
 
 class Cabinet:

@@ -20,7 +20,7 @@ ABOVE_HANDLE = 0.035
 ABOVE_BUTTON = 0.02
 AT_HANDLE = 0.0375
 PUSH_GAIN = 6.0  # action per metre of opening that is missing
-PRESS_DEPTH = 0.02  # aim below the end of the button's travel: the joint limit does the stopping
+PRESS_DEPTH = 0.0125  # deeper than what toggles, short of the end of the travel: no force against a stop
 TIP_TO_PAD = 0.015
 
 

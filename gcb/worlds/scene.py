@@ -73,9 +73,7 @@ def draw_scene(layout: Layout, rng: np.random.Generator, task: str | None = None
     return _dress(layout, rng, bank, Scene(task, xy, yaw, opening, target, bool(rng.integers(2)), {}, ()))
 
 
-def draw_analogy(
-    scene: Scene, mode: str, layout: Layout, rng: np.random.Generator, bank: Bank | None = None
-) -> Scene:
+def draw_analogy(scene: Scene, mode: str, layout: Layout, rng: np.random.Generator, bank: Bank | None = None) -> Scene:
     """A scene in which the same is to be done: noise on the cabinet's pose, and new colours, distractors and video.
 
     `strict` (the paper's text) keeps the task, the openings and the target; `loose` (the authors' release) keeps only

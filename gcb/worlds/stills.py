@@ -67,39 +67,42 @@ class StillBank(Bank):
     def frame(self, clip: Clip, t: int, size: int) -> np.ndarray:
         if clip.name not in self._names:
             raise GCBError(f"The clip {clip.name!r} is not in this bank; it holds: {', '.join(self._names)}.")
-        image = self._cache.get((clip.name, size), lambda: _load_still(STILLS[clip.name], size))
-        view = image.transform(
-            (size, size), Image.Transform.AFFINE, _camera(clip, t, image.size, size), Image.Resampling.BILINEAR
-        )
+        image, extent = self._cache.get((clip.name, size), lambda: _load_still(STILLS[clip.name], size))
+        across, down = image.width / extent[0], image.height / extent[1]
+        scales = (across, across, across, down, down, down)
+        seen = [scale * value for scale, value in zip(scales, _camera(clip, t, extent, size), strict=True)]
+        view = image.transform((size, size), Image.Transform.AFFINE, seen, Image.Resampling.BILINEAR)
         pixels = np.asarray(view)
-        return _tint(clip.hue)[pixels] if image.mode == "L" else pixels
+        return _tint(clip.hue).take(pixels, axis=0) if image.mode == "L" else pixels
 
 
-def _load_still(still: Still, size: int) -> tuple[Image.Image, int]:
-    """The still, shrunk so that half its short side fills a frame: no aliasing, and one image serves all zooms."""
+def _load_still(still: Still, size: int) -> tuple[tuple[Image.Image, tuple[float, float]], int]:
+    """The still and its own width and height before it was shrunk.
+
+    Half its short side then fills a frame: no aliasing, and one image serves all zooms.
+    """
     with Image.open(Path(skimage.__file__).parent / "data" / still.file) as opened:
         image = opened if opened.mode == "L" else opened.convert("RGB")
-        width, height = image.size
-        margin_x, margin_y = (1 - still.crop) / 2 * width, (1 - still.crop) / 2 * height
-        box = (margin_x, margin_y, width - margin_x, height - margin_y)
-        scale = min(1.0, 2 * size / min(box[2] - box[0], box[3] - box[1]))
-        target = (round(scale * (box[2] - box[0])), round(scale * (box[3] - box[1])))
-        small = image.resize(target, Image.Resampling.LANCZOS, box=box)
-    return small, small.width * small.height * len(small.getbands())
+        width, height = still.crop * image.width, still.crop * image.height
+        left, top = (image.width - width) / 2, (image.height - height) / 2
+        scale = min(1.0, 2 * size / min(width, height))
+        target = (round(scale * width), round(scale * height))
+        small = image.resize(target, Image.Resampling.LANCZOS, box=(left, top, left + width, top + height))
+    return (small, (width, height)), small.width * small.height * len(small.getbands())
 
 
-def _camera(clip: Clip, t: int, extent: tuple[int, int], size: int) -> tuple[float, ...]:
-    """The affine map from frame to still at step t."""
+def _camera(clip: Clip, t: int, extent: tuple[float, float], size: int) -> tuple[float, ...]:
+    """The affine map from the pixels of a frame to those of the still in its own size, at step t."""
     time = clip.start + t
-    short = min(extent)
-    side = clip.zoom * short * (1 + ZOOM_SWING * math.sin(2 * math.pi * time / ZOOM_PERIOD))
+    square = clip.zoom * min(extent)
+    side = square * (1 + ZOOM_SWING * math.sin(2 * math.pi * time / ZOOM_PERIOD))
     roll = clip.roll * math.sin(2 * math.pi * time / ROLL_PERIOD)
-    # The widest tilted square there can be decides how far the centre may go.
-    reach = clip.zoom * short * (1 + ZOOM_SWING) * (math.cos(clip.roll) + math.sin(clip.roll)) / 2 + 1
+    # The widest tilted square there can be, and a little for the interpolation, decide how far the centre may go.
+    reach = square * (1 + ZOOM_SWING) * (math.cos(clip.roll) + math.sin(clip.roll)) / 2 + 0.01 * min(extent)
     centre = []
     for length, speed in zip(extent, (clip.pan_x, clip.pan_y), strict=True):
         room = length / 2 - reach
-        centre.append(length / 2 + room * math.sin(speed * clip.zoom * short / room * time))
+        centre.append(length / 2 + room * math.sin(speed * square / room * time))
     step = side / size
     right_x, right_y = step * math.cos(roll), step * math.sin(roll)
     down_x, down_y = -right_y, right_x

@@ -9,7 +9,7 @@ import numpy as np
 
 from gcb.errors import GCBError
 from gcb.worlds.backgrounds import composite, open_bank
-from gcb.worlds.bullet import BulletClient, pybullet
+from gcb.worlds.bullet import connect, pybullet
 from gcb.worlds.cabinet import Cabinet
 from gcb.worlds.distractors import SHAPES, add_distractor
 from gcb.worlds.expert import Expert
@@ -94,7 +94,7 @@ class TabletopEnv(gym.Env):
         )
         self.action_space = gym.spaces.Box(-1.0, 1.0, (5,), np.float32)
 
-        self._client = BulletClient(pybullet.DIRECT)
+        self._client = connect()
         self._view = pybullet.computeViewMatrixFromYawPitchRoll(
             CAMERA_TARGET, layout.camera_distance, CAMERA_YAW, CAMERA_PITCH, 0.0, 2
         )
@@ -105,13 +105,17 @@ class TabletopEnv(gym.Env):
     # ---- gymnasium -------------------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """`options` may hold "scene" (a `Scene` to play instead of a drawn one) and "analogy" ("strict", "loose")."""
+        """`options` may hold "scene" (a `Scene` to play instead of a drawn one), "task" and "analogy", which take the
+        place of the constructor's.
+        """
         super().reset(seed=seed)
         options = dict(options or {})
-        scene, analogy = options.pop("scene", None), options.pop("analogy", self._analogy)
+        scene, task = options.pop("scene", None), options.pop("task", self._task)
+        analogy = options.pop("analogy", self._analogy)
         if options:
-            raise GCBError(f"Unknown reset option {next(iter(options))!r}; accepted: scene, analogy.")
-        scene, draws, (self._goal_image, self._goal_state) = self._draw_with_goal(scene)
+            raise GCBError(f"Unknown reset option {next(iter(options))!r}; accepted: scene, task, analogy.")
+        _check_choice("task", task, (None, *self.layout.tasks))
+        scene, draws, (self._goal_image, self._goal_state) = self._draw_with_goal(scene, task)
         example = self.example(analogy, scene) if analogy else None
         self.place(scene)
         info = {**self._info(self.state()), "scene": scene.to_dict(), "draws": draws}
@@ -215,10 +219,12 @@ class TabletopEnv(gym.Env):
 
     # ---- inside ----------------------------------------------------------------------------------------------
 
-    def _draw_with_goal(self, scene: Scene | None) -> tuple[Scene, int, tuple[np.ndarray, np.ndarray]]:
+    def _draw_with_goal(
+        self, scene: Scene | None, task: str | None
+    ) -> tuple[Scene, int, tuple[np.ndarray, np.ndarray]]:
         """A scene whose task the expert can do, how many were drawn, and the picture and hidden state it ends in."""
         for draws in range(1, 2 if scene else MAX_DRAWS + 1):
-            drawn = scene or draw_scene(self.layout, self.np_random, self._task, self._bank)
+            drawn = scene or draw_scene(self.layout, self.np_random, task, self._bank)
             self.place(drawn)
             goal = self._play_to_goal()
             if goal:

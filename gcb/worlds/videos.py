@@ -35,6 +35,7 @@ class VideoBank(Bank):
         self._steps: dict[str, int] = {}
         self._broken: dict[str, str] = {}
         self._names = self._split(split)
+        self._members = frozenset(self._names)
 
     def draw(self, rng: np.random.Generator) -> Clip:
         # Whether a file is readable never changes, so that drawing again keeps the generator's course the same
@@ -50,7 +51,7 @@ class VideoBank(Bank):
         return Clip(name=name, start=start, mirrored=bool(rng.integers(2)))
 
     def frame(self, clip: Clip, t: int, size: int) -> np.ndarray:
-        if clip.name not in self._names or not self._readable(clip.name):
+        if clip.name not in self._members or not self._readable(clip.name):
             raise GCBError(
                 f"The clip {clip.name!r} is not among the readable ones of {str(self._folder)!r} in this split."
             )
@@ -186,7 +187,8 @@ def decode_segment(path: Path, first: int, length: int, side: int) -> np.ndarray
     shown = None
     with contextlib.suppress(FFmpegError), av.open(str(path)) as container:
         for place, frame in _pictures(container, first):
-            until = min(math.ceil(place - 1e-6) - first, length)  # the previous picture stays until this one comes
+            # The previous picture stays until this one comes; a quarter of a step forgives rounded times (.mkv: 1 ms).
+            until = min(math.ceil(place - 0.25) - first, length)
             if shown is not None and until > len(squares):
                 squares += [_square(shown, side)] * (until - len(squares))
             shown = frame

@@ -62,7 +62,7 @@ def test_scenes_become_columns_of_numbers() -> None:
     scene = {
         "task": "drawer",
         "cabinet_xy": (0.5, -0.25),
-        "bottom_open": True,
+        "bottom_open": np.bool_(True),
         "colors": {"frame": (0.1, 0.2, 0.3)},
         "distractors": [{"shape": 3}, {"shape": 4}],
         "clip": None,

@@ -6,14 +6,16 @@ import time
 import warnings
 from dataclasses import asdict
 
+import av
 import numpy as np
 import pytest
+from PIL import Image
 
 from gcb.errors import GCBError
 from gcb.video import write_video
 from gcb.worlds.backgrounds import Clip, composite, open_bank
 from gcb.worlds.clips import ByteCache
-from gcb.worlds.stills import STILLS
+from gcb.worlds.stills import STILLS, StillBank
 from gcb.worlds.videos import SEGMENT, count_steps, reflect
 
 
@@ -49,23 +51,19 @@ def test_builtin_frames_have_color_and_move(split):
         clip = bank.draw(rng)
         frames = np.array([bank.frame(clip, t, 64) for t in range(0, 76, 5)]).astype(int)
         assert frames.shape == (16, 64, 64, 3)
-        assert np.abs(frames[0] - frames[-1]).mean() > 5
-        assert np.abs(np.diff(frames, axis=0)).mean(axis=(1, 2, 3)).min() > 1
+        assert np.abs(frames[0] - frames[-1]).mean() > 3
+        assert np.abs(np.diff(frames, axis=0)).mean(axis=(1, 2, 3)).min() > 0.5
         assert frames.std() > 10
         assert clip.name == "hubble" or np.ptp(frames, axis=-1).mean() > 8  # stars are white on black
 
 
 def test_camera_never_leaves_the_still():
     """Pillow fills what lies outside with black; a white still has to stay white."""
-    from PIL import Image
-
-    from gcb.worlds.stills import StillBank
-
     bank, rng = StillBank("train"), np.random.default_rng(2)
     for extent in ((128, 128), (192, 128)):
         bank._cache = ByteCache(1 << 20)
         for name in bank._names:
-            bank._cache.get((name, 64), lambda extent=extent: (Image.new("RGB", extent, "white"), 1))
+            bank._cache.get((name, 64), lambda extent=extent: ((Image.new("RGB", extent, "white"), extent), 1))
         for _ in range(100):
             clip = bank.draw(rng)
             assert all(bank.frame(clip, t, 64).min() == 255 for t in range(0, 2000, 97))
@@ -109,9 +107,9 @@ def test_builtin_is_fast():
 
 
 def test_unknown_clip_and_split():
-    with pytest.raises(GCBError, match="chelsea.*astronaut"):
+    with pytest.raises(GCBError, match=r"chelsea.*astronaut"):
         open_bank("builtin", "train").frame(Clip("chelsea", 0.0), 0, 64)
-    with pytest.raises(GCBError, match="'test'.*train, eval"):
+    with pytest.raises(GCBError, match=r"'test'.*train, eval"):
         open_bank("builtin", "test")
 
 
@@ -144,33 +142,36 @@ def test_video_shows_the_middle_square(tmp_path):
     assert open_bank(tmp_path, "eval").frame(Clip("eval/b.mp4", 0), 2, 300).shape == (300, 300, 3)
 
 
-@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
-def test_long_video_is_the_same_from_any_segment(tmp_path, suffix):
+@pytest.mark.parametrize(("suffix", "codec"), [(".mp4", None), (".mkv", None), (".avi", "mpeg4"), (".webm", "libvpx")])
+def test_long_video_is_the_same_from_any_segment(tmp_path, suffix, codec):
     """Frames deep in a file come out right whether one plays up to them or begins there."""
-    write_ramp(tmp_path / "train" / "long.mp4", frames=3 * SEGMENT, width=64)
+    write_ramp(tmp_path / "whole.mp4", frames=3 * SEGMENT, width=64)
     write_ramp(tmp_path / "eval" / "other.mp4")
-    path = tmp_path / "train" / "long.mp4"
-    if suffix != ".mp4":
-        remux(path, path.with_suffix(suffix))
-        path.unlink()
+    convert(tmp_path / "whole.mp4", tmp_path / "train" / f"long{suffix}", codec)
     name = f"train/long{suffix}"
     playing, jumping = open_bank(tmp_path, "train"), open_bank(tmp_path, "train")
     late = [jumping.frame(Clip(name, 2 * SEGMENT), t, 16) for t in range(20)]
     played = [playing.frame(Clip(name, 0), t, 16) for t in range(2 * SEGMENT + 20)]
     assert np.array_equal(late, played[2 * SEGMENT :])
     grey = np.array(played)[:, 8, 2].mean(axis=-1)
-    np.testing.assert_allclose(grey, 5 * np.arange(2 * SEGMENT + 20) % 250, atol=5)
+    np.testing.assert_allclose(grey, 5 * np.arange(2 * SEGMENT + 20) % 250, atol=8)
 
 
-def remux(source, target):
-    import av
-
+def convert(source, target, codec=None):
+    """The same video in another container, encoded anew if `codec` is given."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(source)) as reader, av.open(str(target), "w") as writer:
-        stream = writer.add_stream_from_template(reader.streams.video[0])
-        for packet in reader.demux(video=0):
-            if packet.dts is not None:
-                packet.stream = stream
-                writer.mux(packet)
+        if codec is None:
+            stream = writer.add_stream_from_template(reader.streams.video[0])
+            for packet in reader.demux(video=0):
+                if packet.dts is not None:
+                    packet.stream = stream
+                    writer.mux(packet)
+            return
+        stream = writer.add_stream(codec, rate=24, width=64, height=64, pix_fmt="yuv420p", bit_rate=4_000_000)
+        for frame in reader.decode(video=0):
+            writer.mux(stream.encode(frame))
+        writer.mux(stream.encode(None))
 
 
 def test_draw_leaves_room_for_an_episode(tmp_path):
@@ -202,7 +203,7 @@ def test_names_decide_the_split_and_keep_it(tmp_path):
 
 def test_two_readable_clips_give_both_splits_one(tmp_path):
     write_ramp(tmp_path / "first.mp4", frames=4)
-    with pytest.raises(GCBError, match="eval split.*no readable"):
+    with pytest.raises(GCBError, match=r"eval split.*no readable"):
         open_bank(tmp_path, "eval")
     assert drawn_names(open_bank(tmp_path, "train")) == {"first.mp4"}
     for name in "abcdefgh":  # whichever side the hash gives them
@@ -218,13 +219,14 @@ def test_broken_clip_is_skipped_with_a_warning(tmp_path):
     write_ramp(tmp_path / "eval" / "good.mp4", frames=4)
     (tmp_path / "train" / "broken.mp4").write_bytes(b"this is no video")
     (tmp_path / "train" / "empty.webm").write_bytes(b"")
-    with pytest.warns(UserWarning, match=r"broken\.mp4.*skipped") as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         bank = open_bank(tmp_path, "train")
         assert drawn_names(bank) == {"train/good.mp4"}
-    assert sorted(str(warning.message).split("'")[1].rsplit("/")[-1] for warning in caught) == [
-        "broken.mp4",
-        "empty.webm",
-    ]
+    said = sorted(str(warning.message) for warning in caught)
+    assert len(said) == 2
+    assert "broken.mp4' is skipped: " in said[0]
+    assert "empty.webm' is skipped: " in said[1]
     # What was found broken before must not change what is drawn.
     first, second = np.random.default_rng(7), np.random.default_rng(7)
     with warnings.catch_warnings():
@@ -238,8 +240,7 @@ def test_broken_clip_is_skipped_with_a_warning(tmp_path):
 def test_video_cut_short_plays_what_is_left(tmp_path):
     """The index of an .mkv stands at the front: a file cut in two still promises its full length."""
     write_ramp(tmp_path / "whole.mp4", frames=3 * SEGMENT, width=64)
-    (tmp_path / "train").mkdir()
-    remux(tmp_path / "whole.mp4", tmp_path / "train" / "cut.mkv")
+    convert(tmp_path / "whole.mp4", tmp_path / "train" / "cut.mkv")
     write_ramp(tmp_path / "eval" / "other.mp4", frames=4)
     content = (tmp_path / "train" / "cut.mkv").read_bytes()
     (tmp_path / "train" / "cut.mkv").write_bytes(content[: len(content) // 2])
@@ -257,7 +258,7 @@ def test_folders_without_clips_say_what_was_tried(tmp_path):
         open_bank(tmp_path, "train")
     (tmp_path / "bad.MP4").write_bytes(b"0" * 100)
     said = r"1 files; the first, 'bad\.MP4', cannot be read: .*Invalid data"
-    with pytest.warns(UserWarning), pytest.raises(GCBError, match=said):
+    with pytest.warns(UserWarning, match="bad"), pytest.raises(GCBError, match=said):
         open_bank(tmp_path, "train")
 
 

@@ -82,11 +82,12 @@ def world_sheet(env_id: str, path: Path, rows: int, seed: int, **options: Any) -
     env = make_world(env_id, analogy="strict", **options)
     pictures: list[np.ndarray] = []
     for index in range(rows):
-        observation, info = env.reset(seed=episode_seed("eval", seed, index))
+        task = env.layout.tasks[index % len(env.layout.tasks)]
+        observation, info = env.reset(seed=episode_seed("eval", seed, index), options={"task": task})
         example = info["example"]
         pictures += [observation["observation"], observation["desired_goal"], example.state_image, example.goal_image]
     env.close()
-    sheet = tile(pictures, columns=len(SHEET_COLUMNS), scale=2, labels=list(SHEET_COLUMNS) + [""] * (4 * rows - 4))
+    sheet = tile(pictures, columns=len(SHEET_COLUMNS), scale=2, labels=SHEET_COLUMNS * rows)
     Image.fromarray(sheet).save(path, optimize=True)
 
 

@@ -1,0 +1,180 @@
+"""The command line: composition only. Every field's docstring is its help."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional, subcommand
+
+from gcb.errors import GCBError
+
+
+def _world_options(image_size: int, video: bool, clips: Path | None) -> dict[str, Any]:
+    source = str(clips) if clips else "builtin" if video else None
+    return {"image_size": image_size, "video": source}
+
+
+@dataclass
+class Collect:
+    """Collect an offline dataset from the noisy scripted expert. The same command goes on where it was stopped."""
+
+    out: Path
+    """Folder of the dataset."""
+    env: str = "gcb/ButtonDrawer-v0"
+    """The world: gcb/Drawer-v0 or gcb/ButtonDrawer-v0."""
+    transitions: int = 50_000
+    """How many transitions, exactly."""
+    seed: int = 0
+    """The same seed gives the same bytes, whatever the number of workers."""
+    workers: int = 1
+    """Processes that play episodes; one per core is best."""
+    noise: float = 0.3
+    """Standard deviation of the noise on the expert's actions."""
+    image_size: int = 64
+    """Side of the images in pixels."""
+    video: bool = False
+    """Video distractors: moving natural images behind the scene."""
+    clips: Path | None = None
+    """Folder of own clips (mp4, avi, webm, …) for the video distractors, instead of the built-in ones."""
+
+    def run(self) -> None:
+        from gcb.data import CollectConfig, collect, describe, open_dataset
+
+        options = _world_options(self.image_size, self.video, self.clips)
+        config = CollectConfig(self.env, self.transitions, self.seed, self.noise, options)
+        done = collect(config, self.out, workers=self.workers)
+        if done.kept == done.transitions:
+            Console().print(f"{done.path} was finished already.")
+        _print_rows(describe(open_dataset(done.path)))
+
+
+@dataclass
+class DataCheck:
+    """Verify every byte of a dataset against its manifest."""
+
+    path: Positional[Path]
+    """Folder of the dataset."""
+
+    def run(self) -> None:
+        from gcb.data import open_dataset
+
+        dataset = open_dataset(self.path)
+        dataset.verify()
+        Console().print(f"{self.path} is whole: {dataset.transitions:,} transitions in {dataset.episodes:,} episodes.")
+
+
+@dataclass
+class DataShow:
+    """Say what a dataset holds, and write a contact sheet."""
+
+    path: Positional[Path]
+    """Folder of the dataset."""
+    sheet: Path | None = None
+    """Where to write a contact sheet of some episodes, as PNG."""
+    episodes: int = 8
+    """Rows of the contact sheet."""
+    seed: int = 0
+    """Which episodes the contact sheet shows."""
+
+    def run(self) -> None:
+        from gcb.data import contact_sheet, describe, open_dataset
+
+        dataset = open_dataset(self.path)
+        _print_rows(describe(dataset))
+        if self.sheet:
+            contact_sheet(dataset, self.sheet, episodes=self.episodes, seed=self.seed)
+            Console().print(f"contact sheet: {self.sheet}")
+
+
+@dataclass
+class Data:
+    """Look at datasets."""
+
+    action: (
+        Annotated[DataShow, subcommand("show", prefix_name=False)]
+        | Annotated[DataCheck, subcommand("check", prefix_name=False)]
+    )
+
+    def run(self) -> None:
+        self.action.run()
+
+
+@dataclass
+class Expert:
+    """Measure the scripted expert, with and without noise, on seeds that no dataset uses."""
+
+    env: str = "gcb/ButtonDrawer-v0"
+    """The world: gcb/Drawer-v0 or gcb/ButtonDrawer-v0."""
+    episodes: int = 300
+    """How many episodes."""
+    noise: float = 0.3
+    """Standard deviation of the noise on the actions."""
+    seed: int = 0
+    """Seed of the scenes and the noise."""
+    video_out: Path | None = None
+    """Also write a video (.mp4 or .gif) of six noise-free episodes."""
+    sheet_out: Path | None = None
+    """Also write a picture of scenes: state, goal, and an analogous pair."""
+    video: bool = False
+    """Video distractors behind the scene."""
+    clips: Path | None = None
+    """Folder of own clips for the video distractors."""
+
+    def run(self) -> None:
+        from gcb.showcase import expert_video, measure_expert, world_sheet
+
+        options = _world_options(64, self.video, self.clips)
+        rates = measure_expert(self.env, self.episodes, self.noise, self.seed, **options)
+        rows = [("noise-free", str(rates.noise_free)), (f"noise {self.noise:g}", str(rates.noisy))]
+        rows += [(f"  {task}", str(rate)) for task, rate in rates.per_task.items()]
+        _print_rows([*rows, ("mean steps", f"{rates.mean_steps:.1f}")], title=f"expert in {self.env}")
+        if self.video_out:
+            expert_video(self.env, self.video_out, 6, self.seed, **options)
+        if self.sheet_out:
+            world_sheet(self.env, self.sheet_out, 4, self.seed, **options)
+
+
+@dataclass
+class Demo:
+    """From nothing to pictures, on built-in defaults."""
+
+    out: Path = field(default_factory=lambda: Path("demo"))
+    """Folder for everything that the demo makes."""
+
+    def run(self) -> None:
+        from gcb.demo import demo
+
+        demo(self.out, Console())
+
+
+Command = (
+    Annotated[Demo, subcommand("demo")]
+    | Annotated[Collect, subcommand("collect")]
+    | Annotated[Data, subcommand("data")]
+    | Annotated[Expert, subcommand("expert")]
+)
+
+
+def _print_rows(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
+    table = Table(show_header=False, box=None, title=title, title_justify="left")
+    for name, value in rows:
+        table.add_row(f"[bold]{name}", value)
+    Console().print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; a `GCBError` is a message, not a traceback."""
+    command = tyro.cli(Command, prog="gcb", description="Goal-conditioned bisimulation.", args=arguments)
+    try:
+        command.run()
+    except GCBError as error:
+        print(f"gcb: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("gcb: stopped; the same command goes on where it was", file=sys.stderr)
+        sys.exit(130)

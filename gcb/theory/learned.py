@@ -1,0 +1,196 @@
+"""Learned against exact: φ and ψ trained with the agent's own losses on a grid world, beside the metric they aim at."""
+
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gcb.losses import Norm, distance, phi_loss, psi_loss
+from gcb.theory.builders import grid_world
+from gcb.theory.check_arithmetic import best_psi
+from gcb.theory.gcmdp import GCMDP, Floats
+from gcb.theory.metric import metric, reward_weight
+from gcb.theory.policies import optimal_policy
+from gcb.theory.process import TaskProcess, on_policy
+from gcb.theory.verdicts import Tally, Verdict
+
+LEARNING_RATE = 1e-2  # falls to 0 in a line
+PLAN = (".....", ".##..", "...#.", ".#...", ".....")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One way to train φ: the norms of Eq. (phi_loss) and what stands around them."""
+
+    name: str
+    left_norm: Norm
+    right_norm: Norm
+    scaled: bool
+    """Reward weight (1 - c) as in Proposition 1, or 1 as in Eq. (phi_loss)."""
+    layer_norm: bool = False
+    """A LayerNorm on φ's output, as the paper's encoder has."""
+    target_rate: float = 1.0
+    """How fast φ̄ follows φ; 1 is the paper's plain stop-gradient."""
+    action_weight: float = 0.0
+
+
+PAPER = Objective("paper: ℓ1 left, ℓ2 right, LayerNorm", "l1", "l2", scaled=False, layer_norm=True)
+PAPER_NO_LAYER_NORM = replace(PAPER, name="paper without LayerNorm", layer_norm=False)
+SAME_NORM = Objective("same norm: mean ℓ1", "mean_l1", "mean_l1", scaled=True, target_rate=0.02)
+WITH_ACTIONS = replace(SAME_NORM, name="same norm, with |π − π′|", action_weight=1.0)
+OBJECTIVES = (PAPER, PAPER_NO_LAYER_NORM, SAME_NORM, WITH_ACTIONS)
+
+
+@dataclass
+class Curve:
+    """What one objective learned; one entry for each measurement."""
+
+    objective: Objective
+    exact: Floats
+    """The metric that the objective aims at, upper triangle."""
+    learned: Floats = field(default_factory=lambda: np.zeros(0))
+    """||φ_i - φ_j|| at the end, upper triangle."""
+    steps: list[int] = field(default_factory=list)
+    correlation: list[float] = field(default_factory=list)
+    error: list[float] = field(default_factory=list)
+    """Root mean square of learned - exact, as a share of that of exact."""
+    phi_spread: list[float] = field(default_factory=list)
+    """Standard deviation over tasks, mean over dimensions."""
+    psi_spread: list[float] = field(default_factory=list)
+    unexplained: list[float] = field(default_factory=list)
+    """The share of φ(s, g) - φ(g, g) that ψ's arithmetic leaves unexplained."""
+    best_unexplained: float = 1.0
+    """The same at the end for the best ψ there is, given the φ that was learned."""
+    effective_discount: float = 0.0
+    """c times (right norm / left norm) of the learned differences: the discount that the norms make of c."""
+    effective_correlation: float = 0.0
+    """Correlation with the exact metric of that discount."""
+
+
+def _network(inputs: int, width: int, outputs: int, layer_norm: bool) -> nn.Sequential:
+    layers = [nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)]
+    return nn.Sequential(*layers, *([nn.LayerNorm(outputs)] if layer_norm else []))
+
+
+class Learner:
+    """φ and ψ on one-hot states and goals of one world, under π*; the goal-conditioned transitions are all known."""
+
+    def __init__(
+        self, world: GCMDP, process: TaskProcess, objective: Objective, *, c: float, steps: int, seed: int
+    ) -> None:
+        self.world, self.objective, self.c = world, objective, c
+        self.generator = torch.Generator().manual_seed(seed)
+        eye = torch.eye(world.states)
+        self.states = eye
+        self.goal_states = torch.from_numpy(world.goals)
+        self.goals = eye[self.goal_states]
+        self.pairs = torch.cat([eye.repeat_interleave(len(self.goals), 0), self.goals.repeat(world.states, 1)], dim=1)
+        self.successor = torch.from_numpy(process.successors[0, :, 0])
+        self.reward = torch.from_numpy(process.rewards[0]).float()
+        assert process.policy is not None
+        self.policy = torch.from_numpy(process.policy).float()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.phi = _network(2 * world.states, 128, 64, objective.layer_norm)
+            self.psi = _network(world.states, 128, 64, False)
+        self.target = deepcopy(self.phi).requires_grad_(False)
+        self.optimiser = torch.optim.Adam([*self.phi.parameters(), *self.psi.parameters()], lr=LEARNING_RATE)
+        self.schedule = torch.optim.lr_scheduler.LinearLR(self.optimiser, 1.0, 0.0, total_iters=steps + 1)
+
+    def step(self, batch: int = 256) -> None:
+        """One step of Algorithm 1 without the policy: L_φ on a permuted batch, L_ψ on the batch."""
+        tasks = torch.randint(self.world.tasks, (batch,), generator=self.generator)
+        permutation = torch.randperm(batch, generator=self.generator)
+        phi = self.phi(self.pairs[tasks])
+        loss, _ = phi_loss(
+            phi,
+            self.target(self.pairs[self.successor[tasks]]),
+            self.reward[tasks],
+            permutation,
+            discount=self.c,
+            left_norm=self.objective.left_norm,
+            right_norm=self.objective.right_norm,
+            reward_weight=reward_weight(self.c, self.objective.scaled),
+            policy_gap=self._policy_gap(tasks, permutation),
+        )
+        self.optimiser.zero_grad()
+        (loss + self._psi_loss(phi, tasks)[0]).backward()
+        self.optimiser.step()
+        self.schedule.step()
+        with torch.no_grad():
+            for slow, fast in zip(self.target.parameters(), self.phi.parameters(), strict=True):
+                slow.lerp_(fast, self.objective.target_rate)
+
+    def _policy_gap(self, tasks: Tensor, permutation: Tensor) -> Tensor | None:
+        """The action term: `action_weight` times the total-variation distance of the two policies."""
+        if not self.objective.action_weight:
+            return None
+        policy = self.policy[tasks]
+        return self.objective.action_weight * (policy - policy[permutation]).abs().sum(dim=1) / 2
+
+    def _psi_loss(self, phi: Tensor, tasks: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        with torch.no_grad():
+            phi_gg = self.phi(torch.cat([self.goals, self.goals], dim=1))
+        goal = tasks % len(self.goals)
+        psi = self.psi(self.states)
+        return psi_loss(phi, phi_gg[goal], psi[tasks // len(self.goals)], psi[self.goal_states[goal]])
+
+    @torch.no_grad()
+    def measure(self, curve: Curve, step: int) -> None:
+        """Compare with the exact metric over all pairs of tasks."""
+        phi, psi = self.phi(self.pairs), self.psi(self.states)
+        first, second = torch.triu_indices(self.world.tasks, self.world.tasks, 1)
+        curve.learned = distance(phi[first], phi[second], self.objective.left_norm).double().numpy()
+        exact = curve.exact
+        curve.steps.append(step)
+        curve.correlation.append(_correlation(curve.learned, exact))
+        curve.error.append(float(np.sqrt(((curve.learned - exact) ** 2).mean() / (exact**2).mean())))
+        curve.phi_spread.append(_spread(phi))
+        curve.psi_spread.append(_spread(psi))
+        curve.unexplained.append(float(self._psi_loss(phi, torch.arange(self.world.tasks))[1]["psi_unexplained"]))
+        right = distance(phi[first], phi[second], self.objective.right_norm).double().numpy()
+        curve.effective_discount = float(self.c * right.mean() / max(curve.learned.mean(), 1e-12))
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    """Pearson's, and 0 when one side does not vary."""
+    return float(np.corrcoef(first, second)[0, 1]) if first.std() > 1e-9 and second.std() > 1e-9 else 0.0
+
+
+def _spread(embeddings: Tensor) -> float:
+    return float(embeddings.std(dim=0).mean())
+
+
+def train(objective: Objective, *, steps: int, c: float = 0.9, seed: int = 0, every: int = 100) -> Curve:
+    """Train φ and ψ with one objective on the walled grid and measure every `every` steps."""
+    world = grid_world(PLAN, gamma=c)
+    process, upper = on_policy(world, optimal_policy(world)), np.triu_indices(world.tasks, 1)
+    d = metric(process, c, scaled=objective.scaled, action_weight=objective.action_weight)
+    curve = Curve(objective, d[upper])
+    learner = Learner(world, process, objective, c=c, steps=steps, seed=seed)
+    for step in range(steps + 1):
+        if step % every == 0:
+            learner.measure(curve, step)
+        learner.step()
+    with torch.no_grad():
+        curve.best_unexplained = best_psi(world, learner.phi(learner.pairs).double().numpy())[1]
+    nearby = metric(process, curve.effective_discount, scaled=False, action_weight=objective.action_weight)
+    curve.effective_correlation = _correlation(curve.learned, nearby[upper])
+    return curve
+
+
+def check_learned(curves: list[Curve]) -> list[Verdict]:
+    """Does ||φ_i - φ_j|| end within 10 % of the exact distance?"""
+    verdicts = []
+    for curve in curves:
+        same = curve.objective.left_norm == curve.objective.right_norm
+        claim = f"φ learns the exact metric to 10 %: {curve.objective.name}"
+        tally = Tally("Eq. (phi_loss)", claim, expected=same, tolerance=0.1)
+        tally.add(curve.error[-1])
+        note = f"correlation {curve.correlation[-1]:.2f}, spread {curve.phi_spread[-1]:.3f}"
+        if not same:
+            note += f", effective discount {curve.effective_discount:.2f} instead of 0.90"
+        verdicts.append(tally.verdict(note))
+    return verdicts
