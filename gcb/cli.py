@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 from rich.table import Table
-from tyro.conf import Positional, subcommand
+from tyro.conf import OmitArgPrefixes, Positional, subcommand
 
 from gcb.errors import GCBError
 
@@ -95,10 +95,11 @@ class DataShow:
 class Data:
     """Look at datasets."""
 
-    action: (
+    # Without the prefix it is `--sheet`, not `--action.sheet`.
+    action: OmitArgPrefixes[
         Annotated[DataShow, subcommand("show", prefix_name=False)]
         | Annotated[DataCheck, subcommand("check", prefix_name=False)]
-    )
+    ]
 
     def run(self) -> None:
         self.action.run()

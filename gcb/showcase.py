@@ -1,20 +1,22 @@
 """Pictures and figures of the worlds and their expert, for `gcb expert`, the demo and the docs."""
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from PIL import Image
 
 from gcb.data.seeds import episode_noise, episode_seed
+from gcb.errors import GCBError
+from gcb.files import disk_faults, write_atomically
 from gcb.progress import Progress
 from gcb.statistics import Rate
 from gcb.video import tile, write_video
+from gcb.worlds import TabletopEnv, make_world
 from gcb.worlds.expert import Expert
-from gcb.worlds.tabletop import TabletopEnv
 
 SHEET_COLUMNS = ("state", "goal", "example: state", "example: goal")
 
@@ -29,19 +31,14 @@ class ExpertRates:
     mean_steps: float = float("nan")
 
 
-def make_world(env_id: str, **options: Any) -> TabletopEnv:
-    """The world itself, without gymnasium's wrappers."""
-    env = gym.make(env_id, disable_env_checker=True, **options).unwrapped
-    assert isinstance(env, TabletopEnv)
-    return env
-
-
 def measure_expert(env_id: str, episodes: int, noise: float, seed: int, **options: Any) -> ExpertRates:
     """Play `episodes` episodes of seeds that no dataset uses.
 
     The noise-free rate counts every scene that was drawn, the ones rejected because the expert failed included; the
     noisy rate is over scenes that have a goal image, as in a dataset.
     """
+    if episodes < 1:
+        raise GCBError(f"episodes is {episodes}; it must be at least 1.")
     env = make_world(env_id, **options)
     draws, steps = 0, 0
     outcomes: dict[str, list[bool]] = {}
@@ -87,8 +84,11 @@ def world_sheet(env_id: str, path: Path, rows: int, seed: int, **options: Any) -
         example = info["example"]
         pictures += [observation["observation"], observation["desired_goal"], example.state_image, example.goal_image]
     env.close()
-    sheet = tile(pictures, columns=len(SHEET_COLUMNS), scale=2, labels=SHEET_COLUMNS * rows)
-    Image.fromarray(sheet).save(path, optimize=True)
+    sheet, buffer = tile(pictures, columns=len(SHEET_COLUMNS), scale=2, labels=SHEET_COLUMNS * rows), io.BytesIO()
+    Image.fromarray(sheet).save(buffer, "PNG", optimize=True)
+    with disk_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, buffer.getvalue())
 
 
 def _play(env: TabletopEnv, noise: float, rng: np.random.Generator) -> Iterator[bool]:

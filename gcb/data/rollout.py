@@ -8,7 +8,6 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from gcb.data.episode import Episode
@@ -57,12 +56,12 @@ class ExpertRunner:
 
     def __init__(self, config: CollectConfig) -> None:
         # Imported here, so that reading a dataset needs no simulator.
-        from gcb.worlds import WORLDS
+        from gcb.worlds import make_world
         from gcb.worlds.expert import Expert
         from gcb.worlds.tabletop import RENDERER
 
         self.config, self.renderer = config, RENDERER
-        self.env = _make_world(config, list(WORLDS))
+        self.env = make_world(config.env, **config.options)
         self.make_expert = Expert
 
     def run(self, index: int) -> Episode:
@@ -70,7 +69,7 @@ class ExpertRunner:
         config = self.config
         noise = episode_noise("train", config.seed, index)
         observation, info = self.env.reset(seed=episode_seed("train", config.seed, index))
-        expert = self.make_expert(self.env.unwrapped)  # pyright: ignore[reportArgumentType]
+        expert = self.make_expert(self.env)
         start, steps, over = info, [], False
         frames, states = [observation["observation"]], [info["state"]]
         while not over:
@@ -97,19 +96,6 @@ class ExpertRunner:
 
     def close(self) -> None:
         self.env.close()
-
-
-def _make_world(config: CollectConfig, known: Sequence[str]) -> gym.Env:
-    """The world, or an error that names the id or the option it does not have."""
-    try:
-        # The checker would cost time at every step; the tests run it.
-        return gym.make(config.env, disable_env_checker=True, **config.options)
-    except gym.error.Error as error:
-        raise GCBError(f"there is no world {config.env!r} ({error}); gcb has {', '.join(known)}") from error
-    except TypeError as error:
-        if "unexpected keyword" not in str(error):
-            raise
-        raise GCBError(f"{config.env} was given options {dict(config.options)}, but {error}") from error
 
 
 def scene_numbers(scene: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from gcb.theory.builders import grid_world, open_plan
+from gcb.theory.builders import grid_world, open_plan, stay_or_switch_world
 from gcb.theory.gcmdp import GCMDP, Floats, Integers
 from gcb.theory.instances import worlds_and_policies
 from gcb.theory.policies import optimal_policy, optimal_q
@@ -60,7 +60,8 @@ def check_limits(rng: np.random.Generator, count: int) -> list[Verdict]:
     leaving = Tally(SOURCE, "the same, reward R(s) on leaving s", expected=False)
     onpolicy = Tally(SOURCE, "the same on ψ of the on-policy relation of π*, reward on arriving", expected=False)
     coarser = Tally(SOURCE, "merging the two best-matched further classes keeps Q*", expected=False)
-    merged = 0
+    switch, merged = stay_or_switch_world(), 0
+    onpolicy.add(limit_error(switch, switch.P @ np.array([1.0, 0.0]), on_policy_psi_classes(switch)))
     for world, _ in worlds_and_policies(rng, count, every_state_a_goal=True):
         alpha, classes = rng.normal(size=world.states), psi_classes(world)
         R = world.P @ alpha
@@ -74,7 +75,9 @@ def check_limits(rng: np.random.Generator, count: int) -> list[Verdict]:
     return [
         arrival.verdict(f"{merged} states merged"),
         leaving.verdict("states with equal dynamics and unequal rewards are merged"),
-        onpolicy.verdict("states are merged whose actions mean different things"),
+        onpolicy.verdict(
+            "such as two states, stay or switch: merged, though each action means the opposite in the other"
+        ),
         coarser.verdict(),
     ]
 

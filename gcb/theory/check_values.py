@@ -1,7 +1,8 @@
 """Propositions 2 and 4: what the metric says about values, with the constants it needs, and where the text fails.
 
 Why: let d be the unscaled metric with c ≥ γ. By induction over value iteration
-|V_i - V_j| ≤ |R_i - R_j| + γ W(d)(P_i, P_j) ≤ d(i, j). Scaling the reward by (1 - c) scales the whole fixed point, hence d / (1 - c).
+|V_i - V_j| ≤ |R_i - R_j| + γ W(d)(P_i, P_j) ≤ d(i, j).
+Scaling the reward by (1 - c) scales the whole fixed point, hence d / (1 - c).
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from gcb.theory.verdicts import Tally, Verdict
 
 BOUND = "Proposition 2"
 ANY_REWARD = "Proposition 4"
+SEARCH_LIMIT = 5000
 
 
 def value_gaps(world: GCMDP, policy: Floats) -> Floats:
@@ -100,11 +102,16 @@ def check_any_reward(rng: np.random.Generator, count: int) -> list[Verdict]:
 
 
 def check_goal_conditioned_policy(rng: np.random.Generator, count: int) -> list[Verdict]:
-    """Proposition 4 when d is measured under the goal-conditioned π* and V_R under a policy for R: α ≥ 0, unscaled."""
+    """Proposition 4 when d is measured under the goal-conditioned π* and V_R under a policy for R: α ≥ 0, unscaled.
+
+    Counter-examples are rare here, so the search goes on until both readings have met one.
+    """
     source = ANY_REWARD
     best = Tally(source, "|ΔV_R| ≤ Σ|α| d of π*(s, g), V_R of the best policy for R", expected=False)
     borrowed = Tally(source, "|ΔV_R| ≤ Σ|α| d of π*(s, g), V_R of π*(·, g) for one goal", expected=False)
-    for world, _ in worlds_and_policies(rng, count, every_state_a_goal=True):
+    for world, _ in worlds_and_policies(rng, SEARCH_LIMIT, every_state_a_goal=True):
+        if len(best.gaps) >= count and best.found and borrowed.found:
+            break
         policy = optimal_policy(world)
         d = metric(on_policy(world, policy), world.gamma, scaled=False)
         alpha = rng.exponential(size=world.states)

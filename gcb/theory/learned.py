@@ -1,5 +1,6 @@
 """Learned against exact: φ and ψ trained with the agent's own losses on a grid world, beside the metric they aim at."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
@@ -10,13 +11,14 @@ from torch import Tensor, nn
 from gcb.losses import Norm, distance, phi_loss, psi_loss
 from gcb.theory.builders import grid_world
 from gcb.theory.check_arithmetic import best_psi
-from gcb.theory.gcmdp import GCMDP, Floats
+from gcb.theory.gcmdp import GCMDP, Floats, Integers
 from gcb.theory.metric import metric, reward_weight
 from gcb.theory.policies import optimal_policy
 from gcb.theory.process import TaskProcess, on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
 LEARNING_RATE = 1e-2  # falls to 0 in a line
+MOST_PAIRS = 20_000
 PLAN = (".....", ".##..", "...#.", ".#...", ".....")
 
 
@@ -38,7 +40,7 @@ class Objective:
 
 PAPER = Objective("paper: ℓ1 left, ℓ2 right, LayerNorm", "l1", "l2", scaled=False, layer_norm=True)
 PAPER_NO_LAYER_NORM = replace(PAPER, name="paper without LayerNorm", layer_norm=False)
-SAME_NORM = Objective("same norm: mean ℓ1", "mean_l1", "mean_l1", scaled=True, target_rate=0.02)
+SAME_NORM = Objective("same norm: mean ℓ1", "mean_l1", "mean_l1", scaled=True, target_rate=0.05)
 WITH_ACTIONS = replace(SAME_NORM, name="same norm, with |π − π′|", action_weight=1.0)
 OBJECTIVES = (PAPER, PAPER_NO_LAYER_NORM, SAME_NORM, WITH_ACTIONS)
 
@@ -48,10 +50,12 @@ class Curve:
     """What one objective learned; one entry for each measurement."""
 
     objective: Objective
+    compared: tuple[Integers, Integers]
+    """The pairs of tasks that are measured."""
     exact: Floats
-    """The metric that the objective aims at, upper triangle."""
-    learned: Floats = field(default_factory=lambda: np.zeros(0))
-    """||φ_i - φ_j|| at the end, upper triangle."""
+    """The metric that the objective aims at, one entry for each pair of tasks compared."""
+    learned: Floats
+    """||φ_i - φ_j|| at the end, for the same pairs."""
     steps: list[int] = field(default_factory=list)
     correlation: list[float] = field(default_factory=list)
     error: list[float] = field(default_factory=list)
@@ -139,9 +143,9 @@ class Learner:
 
     @torch.no_grad()
     def measure(self, curve: Curve, step: int) -> None:
-        """Compare with the exact metric over all pairs of tasks."""
+        """Compare with the exact metric."""
         phi, psi = self.phi(self.pairs), self.psi(self.states)
-        first, second = torch.triu_indices(self.world.tasks, self.world.tasks, 1)
+        first, second = curve.compared
         curve.learned = distance(phi[first], phi[second], self.objective.left_norm).double().numpy()
         exact = curve.exact
         curve.steps.append(step)
@@ -163,12 +167,21 @@ def _spread(embeddings: Tensor) -> float:
     return float(embeddings.std(dim=0).mean())
 
 
-def train(objective: Objective, *, steps: int, c: float = 0.9, seed: int = 0, every: int = 100) -> Curve:
-    """Train φ and ψ with one objective on the walled grid and measure every `every` steps."""
-    world = grid_world(PLAN, gamma=c)
-    process, upper = on_policy(world, optimal_policy(world)), np.triu_indices(world.tasks, 1)
+def _compared(tasks: int, seed: int) -> tuple[Integers, Integers]:
+    """Every pair of different tasks, or a sample of them."""
+    first, second = np.triu_indices(tasks, 1)
+    chosen = np.random.default_rng(seed).permutation(len(first))[:MOST_PAIRS]
+    return first[chosen], second[chosen]
+
+
+def train(
+    objective: Objective, *, steps: int, c: float = 0.9, seed: int = 0, every: int = 100, plan: Sequence[str] = PLAN
+) -> Curve:
+    """Train φ and ψ with one objective on a grid and measure every `every` steps."""
+    world = grid_world(plan, gamma=c)
+    process, pairs = on_policy(world, optimal_policy(world)), _compared(world.tasks, seed)
     d = metric(process, c, scaled=objective.scaled, action_weight=objective.action_weight)
-    curve = Curve(objective, d[upper])
+    curve = Curve(objective, pairs, d[pairs], np.zeros(len(pairs[0])))
     learner = Learner(world, process, objective, c=c, steps=steps, seed=seed)
     for step in range(steps + 1):
         if step % every == 0:
@@ -177,17 +190,17 @@ def train(objective: Objective, *, steps: int, c: float = 0.9, seed: int = 0, ev
     with torch.no_grad():
         curve.best_unexplained = best_psi(world, learner.phi(learner.pairs).double().numpy())[1]
     nearby = metric(process, curve.effective_discount, scaled=False, action_weight=objective.action_weight)
-    curve.effective_correlation = _correlation(curve.learned, nearby[upper])
+    curve.effective_correlation = _correlation(curve.learned, nearby[pairs])
     return curve
 
 
 def check_learned(curves: list[Curve]) -> list[Verdict]:
-    """Does ||φ_i - φ_j|| end within 10 % of the exact distance?"""
+    """Does ||φ_i - φ_j|| end within 20 % of the exact distance?"""
     verdicts = []
     for curve in curves:
         same = curve.objective.left_norm == curve.objective.right_norm
-        claim = f"φ learns the exact metric to 10 %: {curve.objective.name}"
-        tally = Tally("Eq. (phi_loss)", claim, expected=same, tolerance=0.1)
+        claim = f"φ learns the exact metric to 20 %: {curve.objective.name}"
+        tally = Tally("Eq. (phi_loss)", claim, expected=same, tolerance=0.2)
         tally.add(curve.error[-1])
         note = f"correlation {curve.correlation[-1]:.2f}, spread {curve.phi_spread[-1]:.3f}"
         if not same:

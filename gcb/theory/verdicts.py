@@ -48,6 +48,11 @@ class Tally:
     def add(self, gap: float) -> None:
         self.gaps.append(float(gap))
 
+    @property
+    def found(self) -> bool:
+        """Has a violation turned up yet?"""
+        return any(gap > self.tolerance for gap in self.gaps)
+
     def verdict(self, note: str = "") -> Verdict:
         violations = sum(gap > self.tolerance for gap in self.gaps)
         largest = max(self.gaps)

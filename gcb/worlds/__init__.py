@@ -4,6 +4,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from gcb.errors import GCBError
 from gcb.worlds.layout import BUTTON_DRAWER, DRAWER
 from gcb.worlds.tabletop import Example, TabletopEnv
 
@@ -23,4 +24,20 @@ def make_button_drawer(**options: Any) -> TabletopEnv:
 gym.register("gcb/Drawer-v0", entry_point="gcb.worlds:make_drawer")
 gym.register("gcb/ButtonDrawer-v0", entry_point="gcb.worlds:make_button_drawer")
 
-__all__ = ["WORLDS", "Example", "TabletopEnv", "make_button_drawer", "make_drawer"]
+
+def make_world(env_id: str, **options: Any) -> TabletopEnv:
+    """The world itself, without gymnasium's wrappers, or an error that names the id or the option it does not have."""
+    if env_id not in WORLDS:
+        raise GCBError(f"there is no world {env_id!r}; gcb has {', '.join(WORLDS)}")
+    try:
+        # The checker would cost time at every step; the tests run it.
+        env = gym.make(env_id, disable_env_checker=True, **options).unwrapped
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        raise GCBError(f"{env_id} was given options {options}, but {error}") from error
+    assert isinstance(env, TabletopEnv)
+    return env
+
+
+__all__ = ["WORLDS", "Example", "TabletopEnv", "make_button_drawer", "make_drawer", "make_world"]

@@ -101,6 +101,7 @@ class TabletopEnv(gym.Env):
         self._projection = pybullet.computeProjectionMatrixFOV(FIELD_OF_VIEW, 1.0, NEAR, FAR)
         self._start_joints = Sawyer.solve(self._client, layout.gripper_start)
         self._scene: Scene | None = None
+        self._playing = False
 
     # ---- gymnasium -------------------------------------------------------------------------------------------
 
@@ -115,16 +116,19 @@ class TabletopEnv(gym.Env):
         if options:
             raise GCBError(f"Unknown reset option {next(iter(options))!r}; accepted: scene, task, analogy.")
         _check_choice("task", task, (None, *self.layout.tasks))
+        _check_scene(scene, self.layout)
+        self._playing = False
         scene, draws, (self._goal_image, self._goal_state) = self._draw_with_goal(scene, task)
         example = self.example(analogy, scene) if analogy else None
         self.place(scene)
+        self._playing = True
         info = {**self._info(self.state()), "scene": scene.to_dict(), "draws": draws}
         if example:
             info["example"] = example
         return self._observation(), info
 
     def step(self, action: np.ndarray):
-        if self._scene is None:
+        if not self._playing:
             raise GCBError("step was called before reset.")
         self._advance(self._checked(action))
         info = self._info(self.state())
@@ -284,6 +288,14 @@ class TabletopEnv(gym.Env):
 def _check_choice(name: str, value: object, accepted: tuple) -> None:
     if value not in accepted:
         raise GCBError(f"{name} is {value!r}; accepted: {', '.join(map(repr, accepted))}.")
+
+
+def _check_scene(scene: object, layout: Layout) -> None:
+    if scene is None:
+        return
+    if not isinstance(scene, Scene):
+        raise GCBError(f"The scene to play is of type {type(scene).__name__}; it must be a gcb.worlds.scene.Scene.")
+    _check_choice("The scene's task", scene.task, layout.tasks)
 
 
 def _check_size(name: str, value: int) -> None:

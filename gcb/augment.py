@@ -1,0 +1,48 @@
+"""Random-shift augmentation (RAD, DrQ) on images as they are stored: uint8, channels last.
+
+Shifting bytes costs a quarter of shifting floats, and a row of an image shifted sideways is one contiguous piece of
+its padded row: the whole batch is one gather of rows.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def shift_images(images: Tensor, offsets: Tensor, pixels: int) -> Tensor:
+    """Move each image (batch, height, width, channels) by its own (down, right) in `offsets` (batch, 2).
+
+    Offsets are whole and at most `pixels` in size; what comes into view repeats the edge.
+    """
+    batch, height, width, channels = images.shape
+    padded = images.new_empty((batch, height, width + 2 * pixels, channels))
+    padded[:, :, pixels : pixels + width] = images
+    padded[:, :, :pixels] = images[:, :, :1]
+    padded[:, :, pixels + width :] = images[:, :, -1:]
+
+    down, right = offsets.to(images.device).unbind(1)
+    rows = torch.arange(height, device=images.device) - down[:, None]
+    rows = rows.clamp_(0, height - 1) + torch.arange(batch, device=images.device)[:, None] * height
+    starts = (rows * (width + 2 * pixels) + (pixels - right)[:, None]) * channels
+    # Every run of width × channels values in the padded batch, wherever it starts, as one overlapping view.
+    runs = padded.as_strided((padded.numel() - width * channels + 1, width * channels), (1, 1))
+    return runs.index_select(0, starts.view(-1)).view(images.shape)
+
+
+def shift_frames(
+    frames: Mapping[str, Tensor], pixels: int, together: Iterable[frozenset[str]], rng: np.random.Generator
+) -> dict[str, Tensor]:
+    """Move every frame of a batch at random by up to `pixels`; the roles in one set of `together` move alike.
+
+    Each role has its draws whether it uses them or not, so that the draws do not depend on `together`.
+    """
+    offsets = {
+        role: torch.from_numpy(rng.integers(-pixels, pixels, size=(len(images), 2), endpoint=True))
+        for role, images in frames.items()
+    }
+    for roles in together:
+        present = [role for role in frames if role in roles]
+        offsets.update({role: offsets[present[0]] for role in present})
+    return {role: shift_images(images, offsets[role], pixels) for role, images in frames.items()}

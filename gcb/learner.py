@@ -1,0 +1,131 @@
+"""One gradient step of any method with IQL on top: Algorithm 1's loop body, the same for all."""
+
+import warnings
+from contextlib import nullcontext
+from math import cos, pi
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gcb.config import TrainConfig
+from gcb.errors import GCBError
+from gcb.iql import IQL, Transition
+from gcb.methods import Frames, Method, Shapes, method_named
+
+
+class Learner:
+    """A method, the policy's learner, and their optimiser."""
+
+    def __init__(self, config: TrainConfig[Any], shapes: Shapes, device: torch.device):
+        """Initial weights come from torch's global generator."""
+        self.config, self.device = config, device
+        self.method, self.iql = build(config, shapes)
+        self.modules = nn.ModuleDict({"method": self.method, "iql": self.iql}).to(device)
+        self.optimizer = torch.optim.AdamW(self._groups(), fused=device.type in ("cpu", "cuda"))
+        self._rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.dtype = autocast_type(config.precision, device)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype == torch.float16)
+        self._losses = _compiled(self._plain_losses) if config.compile else self._plain_losses
+
+    def step(self, frames: Frames, number: int) -> dict[str, Tensor]:
+        """One optimiser step, the `number`-th counted from 0; the losses and figures for the log, detached."""
+        scale = rate_scale(self.config, number)
+        for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * scale
+        losses, logs = self._losses(frames)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(torch.stack(list(losses.values())).sum()).backward()
+        if self.config.gradient_clip is not None:
+            self.scaler.unscale_(self.optimizer)
+            for group in self.optimizer.param_groups:
+                nn.utils.clip_grad_norm_(group["params"], self.config.gradient_clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.method.after_step()
+        self.iql.after_step()
+        return {name: torch.as_tensor(value).detach() for name, value in {**losses, **logs}.items()}
+
+    def _plain_losses(self, frames: Frames) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The representation's loss and IQL's three. Half precision is for the encoders; IQL works in full."""
+        with torch.autocast(self.device.type, self.dtype) if self.dtype else nullcontext():
+            features = self.method.learn(frames)
+        transition = Transition(
+            actor_inputs=torch.cat([features.actor_state, features.actor_task], -1).float(),
+            inputs=torch.cat([features.critic_state, features.critic_task], -1).float(),
+            next_inputs=torch.cat([features.next_state, features.next_task], -1).float().detach(),
+            action=frames.action,
+            reward=frames.reward,
+            terminal=frames.terminal,
+        )
+        losses, logs = self.iql.losses(transition)
+        return {"representation_loss": features.loss.float(), **losses}, {**features.logs, **logs}
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """The method's groups, and one for the policy's learner; without weight decay AdamW is Adam."""
+        own = [{**group, "params": list(group["params"])} for group in self.method.optimizer_groups()]
+        policy = [parameter for parameter in self.iql.parameters() if parameter.requires_grad]
+        covered = {id(parameter) for group in own for parameter in group["params"]}
+        missing = [name for name, one in self.method.named_parameters() if one.requires_grad and id(one) not in covered]
+        if missing:
+            raise GCBError(f"{self.method.name}.optimizer_groups() leaves out {', '.join(missing[:3])}.")
+        return [*own, {"params": policy, "lr": self.config.learning_rate, "weight_decay": 0.0}]
+
+
+def build(config: TrainConfig[Any], shapes: Shapes) -> tuple[Method, IQL]:
+    """The networks that a configuration describes, for data of these shapes."""
+    method = method_named(config.method)(config.method_config, shapes)
+    return method, IQL(config.iql, method.state_size + method.task_size, shapes.action)
+
+
+def rate_scale(config: TrainConfig[Any], step: int) -> float:
+    """The share of the learning rates at a step (from 0): a linear rise, then the chosen fall."""
+    if step < config.warmup_steps:
+        return (step + 1) / (config.warmup_steps + 1)
+    if config.decay == "none":
+        return 1.0
+    done = (step - config.warmup_steps) / (config.steps - config.warmup_steps)
+    left = 1 - done if config.decay == "linear" else (1 + cos(pi * done)) / 2
+    return config.final_rate + (1 - config.final_rate) * left
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of this name, or for "auto" a CUDA GPU if there is one, else the CPU."""
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = "cuda" if available["cuda"] else "cpu"
+    if not available.get(name):
+        there = ", ".join(known for known, is_there in available.items() if is_there)
+        raise GCBError(f"device is {name!r}; on this machine there is {there}.")
+    return torch.device(name)
+
+
+def autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
+    """The half-precision type of the encoders' passes; None for float32."""
+    if precision == "auto":
+        if device.type != "cuda":
+            return None
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    return None if precision == "float32" else getattr(torch, precision)
+
+
+def _compiled(function: Any) -> Any:
+    """The function through torch.compile; as it was, with a warning, where compiling fails."""
+    compiled: Any = torch.compile(function)
+
+    def call(frames: Frames) -> Any:
+        nonlocal compiled
+        try:
+            return compiled(frames)
+        except Exception as error:
+            if compiled is function:
+                raise
+            warnings.warn(f"torch.compile does not work here, going on without: {_first_line(error)}", stacklevel=3)
+            compiled = function
+            return function(frames)
+
+    return call
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

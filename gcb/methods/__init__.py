@@ -1,0 +1,28 @@
+"""What is learned about states and goals: one file for each method, one registry for all."""
+
+from difflib import get_close_matches
+
+from gcb.errors import GCBError
+from gcb.methods.base import Features, Frames, Method, Shapes
+from gcb.methods.bc import BehaviourCloning, Blind
+from gcb.methods.gcb import GCB
+
+METHODS: dict[str, type[Method]] = {method.name: method for method in (GCB, BehaviourCloning, Blind)}
+
+
+def register(method: type[Method]) -> type[Method]:
+    """Make an own method known to the command line and to `gcb.load`; usable as a decorator."""
+    METHODS[method.name] = method
+    return method
+
+
+def method_named(name: str) -> type[Method]:
+    """The method of this name."""
+    if name not in METHODS:
+        close = get_close_matches(name, METHODS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(METHODS)}."
+        raise GCBError(f"There is no method {name!r}; {hint}")
+    return METHODS[name]
+
+
+__all__ = ["METHODS", "Features", "Frames", "Method", "Shapes", "method_named", "register"]

@@ -1,0 +1,86 @@
+"""How much of a representation is left: its spread and its effective rank, and a warning when they collapse.
+
+The letter of the paper's objective is at its smallest when φ maps everything to one point, and a policy that sees one
+point sees nothing. The losses look fine then: only these figures show it.
+"""
+
+import warnings
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from gcb.methods import Frames, Method
+
+MIN_SPREAD = 0.01
+"""Collapsed if features vary by less than this, or by less than this share of their size. A collapsed φ had .004 in
+our prototype and a working one .4; a policy's first layer cannot tell differences of a hundredth from noise."""
+MIN_RANK = 2.0
+"""Collapsed if features lie nearly on a line: then they are one number, such as the time to the goal, whatever their
+dimension. One direction before a tail of 250 that holds 5 % of the singular values' sum has an effective rank of 1.6."""
+
+
+class CollapseWarning(UserWarning):
+    """A representation no longer tells its inputs apart."""
+
+
+def spread(features: Tensor) -> Tensor:
+    """The standard deviation over a batch (batch, dimension), averaged over dimensions."""
+    return features.std(dim=0).mean()
+
+
+def effective_rank(features: Tensor) -> Tensor:
+    """exp of the entropy of the normalised singular values of the centred features (Roy & Vetterli 2007).
+
+    It is k if the features vary equally in k directions; 1 on a line, and 1 for a single point.
+    """
+    centred = (features - features.mean(dim=0)).double().cpu()
+    values = torch.linalg.svdvals(centred)
+    shares = values / values.sum().clamp_min(1e-300)
+    return torch.special.entr(shares).sum().exp()
+
+
+@torch.no_grad()
+def representation_metrics(method: Method, batch: Frames) -> dict[str, float]:
+    """Spread, relative spread and effective rank of φ(s, g) and ψ(s) on a batch, for what the method has of them."""
+    was_training = method.training
+    method.eval()
+    figures = {}
+    for name, features in _embeddings(method, batch):
+        features = features.float()
+        size = features.square().mean().sqrt()
+        figures[f"{name}_spread"] = float(spread(features))
+        figures[f"{name}_relative_spread"] = float(spread(features) / size.clamp_min(1e-30))
+        figures[f"{name}_rank"] = float(effective_rank(features))
+    method.train(was_training)
+    return figures
+
+
+def _embeddings(method: Method, batch: Frames) -> Iterator[tuple[str, Tensor]]:
+    for name, embed in (("phi", lambda: method.phi(batch.state, batch.goal)), ("psi", lambda: method.psi(batch.state))):
+        try:
+            yield name, embed()
+        except NotImplementedError:
+            continue
+
+
+class CollapseAlarm:
+    """Warns once for each representation that collapses."""
+
+    def __init__(self) -> None:
+        self._warned: set[str] = set()
+
+    def check(self, figures: dict[str, float], step: int) -> None:
+        """Look at the figures of `representation_metrics` after `step` steps."""
+        for name in ("phi", "psi"):
+            if f"{name}_rank" not in figures or name in self._warned:
+                continue
+            least, rank = min(figures[f"{name}_spread"], figures[f"{name}_relative_spread"]), figures[f"{name}_rank"]
+            if least < MIN_SPREAD or rank < MIN_RANK:
+                self._warned.add(name)
+                message = (
+                    f"{'φ' if name == 'phi' else 'ψ'} has collapsed at step {step}: spread "
+                    f"{figures[f'{name}_spread']:.4f} (healthy: above {MIN_SPREAD}), effective rank {rank:.2f} "
+                    f"(healthy: above {MIN_RANK}). A policy that sees it sees next to nothing"
+                )
+                warnings.warn(message, CollapseWarning, stacklevel=2)

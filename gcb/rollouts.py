@@ -1,0 +1,162 @@
+"""Play an agent in several worlds at once, the policy seeing them as one batch."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from gcb.agent import Agent
+from gcb.data.seeds import episode_seed
+from gcb.errors import GCBError
+from gcb.video import tile
+
+MODES = ("goal", "strict", "loose")
+LINGER = 8
+"""Frames that a video's last picture stays."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A world by its gymnasium id, with its options; `make` builds it for one mode of evaluation."""
+
+    env: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, mode: str) -> gym.Env:
+        """The world as evaluation needs it: it goes on after success, and shows clips that training never saw."""
+        import gcb.worlds  # noqa: F401 (registers the worlds)
+
+        options = {**self.options, "terminate_at_success": False}
+        if options.get("video"):
+            options["video_split"] = "eval"
+        if mode != "goal":
+            options["analogy"] = mode
+        try:
+            return gym.make(self.env, disable_env_checker=True, **options)
+        except gym.error.Error as error:
+            raise GCBError(f"there is no world {self.env!r} ({error})") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of one episode."""
+
+    task: str
+    reached_at: int | None
+    """Step at which the goal was first reached, from 1."""
+    at_end: bool
+    told: tuple[np.ndarray, ...] = field(default=(), repr=False)
+    """What the agent was told: the goal, or the example pair; kept with the frames."""
+    frames: Sequence[np.ndarray] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Played:
+    """Some episodes, and the time that the worlds took for them."""
+
+    outcomes: list[Outcome]
+    env_seconds: float
+
+
+class Player:
+    """An agent and as many worlds as are to be played at once."""
+
+    def __init__(self, agent: Agent, world: World, mode: str, size: int) -> None:
+        self.agent, self.mode = agent, mode
+        self.envs = [world.make(mode) for _ in range(size)]
+        self._check(world)
+
+    def play(self, numbers: Sequence[int], seed: int, shown: int = 0) -> Played:
+        """The episodes of these numbers, one in each world; frames are kept of those below `shown`."""
+        if not numbers:
+            return Played([], 0.0)
+        clock = time.perf_counter
+        began = clock()
+        starts = [
+            env.reset(seed=episode_seed("eval", seed, number)) for env, number in zip(self.envs, numbers, strict=False)
+        ]
+        env_seconds = clock() - began
+        observations = np.stack([observation["observation"] for observation, _ in starts])
+        told = [self._told(observation, info) for observation, info in starts]
+        pursuit = self._pursue(observations, told)
+        episodes = [
+            Episode(info.get("task", "all"), pair, [first] if number < shown else None)
+            for (_, info), pair, first, number in zip(starts, told, observations.copy(), numbers, strict=True)
+        ]
+        while any(not episode.over for episode in episodes):
+            actions = pursuit.act(observations)
+            began = clock()
+            for index, episode in enumerate(episodes):
+                if not episode.over:
+                    observations[index] = episode.advance(self.envs[index].step(actions[index]))
+            env_seconds += clock() - began
+        return Played([episode.outcome() for episode in episodes], env_seconds)
+
+    def close(self) -> None:
+        for env in self.envs:
+            env.close()
+
+    def _told(self, observation: Mapping[str, np.ndarray], info: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+        if self.mode == "goal":
+            return (observation["desired_goal"],)
+        return info["example"].state_image, info["example"].goal_image
+
+    def _pursue(self, observations: np.ndarray, told: Sequence[tuple[np.ndarray, ...]]) -> Any:
+        parts = [np.stack(part) for part in zip(*told, strict=True)]
+        if self.mode == "goal":
+            return self.agent.pursue(observations, goal=parts[0])
+        return self.agent.pursue(observations, example=(parts[0], parts[1]))
+
+    def _check(self, world: World) -> None:
+        """The world must look and move as the agent's data did."""
+        space, action = self.envs[0].observation_space, self.envs[0].action_space
+        seen = space["observation"].shape if isinstance(space, gym.spaces.Dict) else None
+        wanted = self.agent.shapes
+        if seen != wanted.observation or action.shape != (wanted.action,):
+            self.close()
+            raise GCBError(
+                f"{world.env} shows observations {seen} and takes actions {action.shape}; the agent was trained on "
+                f"{wanted.observation} and {(wanted.action,)}."
+            )
+
+
+class Episode:
+    """One episode under way."""
+
+    def __init__(self, task: str, told: tuple[np.ndarray, ...], frames: list[np.ndarray] | None) -> None:
+        self.task, self.told, self.frames = task, told, frames
+        self.steps, self.over, self.at_end = 0, False, False
+        self.reached_at: int | None = None
+
+    def advance(self, outcome: tuple[Any, Any, bool, bool, dict[str, Any]]) -> np.ndarray:
+        """Take in what a step brought; return the new observation."""
+        observation, reward, terminated, truncated, info = outcome
+        self.steps += 1
+        self.at_end = bool(info.get("success", info.get("is_success", float(reward) > 0)))
+        if self.at_end and self.reached_at is None:
+            self.reached_at = self.steps
+        if self.frames is not None:
+            self.frames.append(observation["observation"])
+        self.over = terminated or truncated
+        return observation["observation"]
+
+    def outcome(self) -> Outcome:
+        told, frames = ((), ()) if self.frames is None else (self.told, self.frames)
+        return Outcome(self.task, self.reached_at, self.at_end, told, frames)
+
+
+def video_rows(outcomes: Sequence[Outcome], mode: str) -> Iterator[np.ndarray]:
+    """The frames of a grid, one episode in a row: what the agent was told | what it does."""
+    names = ("goal",) if mode == "goal" else ("example: before", "after")
+    longest = max(len(outcome.frames) for outcome in outcomes) + LINGER
+    for step in range(longest):
+        cells, labels = [], []
+        for outcome in outcomes:
+            cells += [*outcome.told, outcome.frames[min(step, len(outcome.frames) - 1)]]
+            done = outcome.reached_at is not None and step >= outcome.reached_at
+            labels += [*names, f"{outcome.task}: done" if done else outcome.task]
+        per_row = len(names) + 1
+        yield tile(cells, columns=per_row * (1 if len(outcomes) < 4 else 2), scale=2, labels=labels)

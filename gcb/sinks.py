@@ -1,0 +1,112 @@
+"""Where a run's figures go: metrics.jsonl always, TensorBoard and Weights & Biases by choice."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from gcb.errors import GCBError
+from gcb.files import disk_faults, sync, write_atomically
+from gcb.runs import METRICS
+
+
+class Sink(Protocol):
+    """Takes rows of figures."""
+
+    def write(self, step: int, row: Mapping[str, float]) -> None: ...
+
+    def sync(self) -> None:
+        """Make sure of all rows so far; called before every checkpoint."""
+
+    def close(self) -> None: ...
+
+
+class JsonLines:
+    """One JSON object per line. Rows from after the checkpoint that a run goes on from are cut off first."""
+
+    def __init__(self, folder: Path, last_step: int) -> None:
+        self.path = folder / METRICS
+        with disk_faults(self.path):
+            rows = [line for line, row in _lines(self.path) if row["step"] <= last_step]
+            kept = b"".join(rows)
+            if not self.path.exists() or kept != self.path.read_bytes():
+                write_atomically(self.path, kept)
+            self._file = open(self.path, "ab")  # noqa: SIM115 (closed by close)
+
+    def write(self, step: int, row: Mapping[str, float]) -> None:
+        # JSON knows neither NaN nor infinity.
+        plain = {name: value if math.isfinite(value) else None for name, value in row.items()}
+        with disk_faults(self.path):
+            self._file.write((json.dumps({"step": step, **plain}) + "\n").encode())
+            self._file.flush()
+
+    def sync(self) -> None:
+        with disk_faults(self.path):
+            sync(self._file)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_metrics(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """All rows of a run's metrics; a last line that is not whole yet is left out."""
+    return [row for _, row in _lines(Path(folder) / METRICS)]
+
+
+def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
+    """The lines of a file with the rows they hold, up to the first that a kill has left unfinished."""
+    found = []
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            break
+        if not line.endswith(b"\n") or not isinstance(row, dict) or not isinstance(row.get("step"), int):
+            break
+        found.append((line, row))
+    return found
+
+
+class TensorBoard:
+    """Event files in RUN/tensorboard."""
+
+    def __init__(self, folder: Path, last_step: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise GCBError("tensorboard is not installed; pip install 'gcb[tensorboard]', or leave it off") from error
+        # Event files of a run that is gone on with hide what they hold from `purge_step` on.
+        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=last_step + 1)
+
+    def write(self, step: int, row: Mapping[str, float]) -> None:
+        for name, value in row.items():
+            self._writer.add_scalar(name, value, step)
+
+    def sync(self) -> None:
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class WeightsAndBiases:
+    """A Weights & Biases run in RUN/wandb; offline, unless the environment variable WANDB_MODE says otherwise."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+        try:
+            import wandb  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            raise GCBError("wandb is not installed; pip install 'gcb[wandb]', or leave it off") from error
+        mode = os.environ.get("WANDB_MODE", "offline")
+        self._run = wandb.init(project="gcb", name=folder.name, dir=str(folder), config=dict(config), mode=mode)
+
+    def write(self, step: int, row: Mapping[str, float]) -> None:
+        self._run.log(dict(row), step=step)
+
+    def sync(self) -> None:
+        """It writes in its own time."""
+
+    def close(self) -> None:
+        self._run.finish()

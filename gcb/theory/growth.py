@@ -1,0 +1,76 @@
+"""How long the exact metric takes as the number of state-goal pairs grows."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gcb.theory.builders import grid_world, random_world
+from gcb.theory.deterministic import by_doubling, iterate_blocked
+from gcb.theory.metric import Metric, Operator, improve_plans, iterate
+from gcb.theory.policies import optimal_policy
+from gcb.theory.process import TaskProcess, on_policy, quotient
+from gcb.theory.relation import bisimulation_classes
+from gcb.theory.transport import wasserstein
+
+DISCOUNT = 0.9
+TOLERANCE = 1e-4
+WALLED = (".....", ".##..", "...#.", ".#...", ".....")
+DETERMINISTIC_STATES = (10, 20, 40, 70, 100)
+STOCHASTIC_GOALS = (3, 5, 10, 15, 20)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One run of one method."""
+
+    method: str
+    pairs: int
+    seconds: float
+    iterations: int
+
+
+def _timed(method: str, process: TaskProcess, solve: Callable[[TaskProcess], Metric]) -> Timing:
+    began = time.perf_counter()
+    found = solve(process)
+    return Timing(method, process.tasks, time.perf_counter() - began, found.iterations)
+
+
+def _iterate_on_classes(process: TaskProcess) -> Metric:
+    classes = bisimulation_classes(process)
+    return iterate(Operator(quotient(process, classes), DISCOUNT, scaled=False), tolerance=TOLERANCE)
+
+
+def deterministic_timings(states: Sequence[int] = DETERMINISTIC_STATES, *, seed: int = 0) -> list[Timing]:
+    """Random deterministic worlds with G = S under π*: states² pairs, whose metric has states⁴ entries."""
+    methods: dict[str, Callable[[TaskProcess], Metric]] = {
+        "F, blocked": lambda process: iterate_blocked(process, DISCOUNT, scaled=False, tolerance=TOLERANCE),
+        "F, doubling": lambda process: by_doubling(process, DISCOUNT, scaled=False, tolerance=TOLERANCE),
+        "F on the classes": _iterate_on_classes,
+    }
+    timings = []
+    for number in states:
+        world = random_world(np.random.default_rng(seed), states=number, support=1, gamma=DISCOUNT)
+        process = on_policy(world, optimal_policy(world))
+        timings += [_timed(name, process, solve) for name, solve in methods.items()]
+    return timings
+
+
+def stochastic_timings(goals: Sequence[int] = STOCHASTIC_GOALS) -> list[Timing]:
+    """A slippery grid of 21 cells with walls under π*: 21 pairs for each goal."""
+    wasserstein(np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.zeros((2, 2)))  # the solver's import is not its time
+    timings = []
+    for number in goals:
+        world = grid_world(WALLED, slip=0.2, gamma=DISCOUNT, goals=range(number))
+        process = on_policy(world, optimal_policy(world))
+        for name, solve in (("F, optimal transport", iterate), ("policy iteration over plans", improve_plans)):
+            operator = Operator(process, DISCOUNT, scaled=False)
+            timings.append(_timed(name, process, lambda _, solve=solve, o=operator: solve(o, tolerance=TOLERANCE)))
+    return timings
+
+
+def slope(timings: Sequence[Timing], method: str) -> float:
+    """The exponent of pairs in seconds, from the two largest runs of a method."""
+    (small, large) = sorted((t for t in timings if t.method == method), key=lambda t: t.pairs)[-2:]
+    return float(np.log(large.seconds / small.seconds) / np.log(large.pairs / small.pairs))

@@ -1,0 +1,252 @@
+"""The training loop, the same for every method (Algorithm 1): concurrent representation and policy."""
+
+import hashlib
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcb.agent import Agent
+from gcb.augment import shift_frames
+from gcb.config import TrainConfig
+from gcb.data import Dataset, Sampler, open_dataset
+from gcb.errors import GCBError
+from gcb.files import disk_faults, folder_lock
+from gcb.learner import Learner, pick_device, rate_scale
+from gcb.methods import Frames, Shapes
+from gcb.metrics import CollapseAlarm, representation_metrics
+from gcb.progress import Progress
+from gcb.runs import Run, begin, check_same
+from gcb.settings import to_plain
+from gcb.sinks import JsonLines, Sink, TensorBoard, WeightsAndBiases
+from gcb.watch import LossWatch
+
+OnCheckpoint = Callable[[Agent, int], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a call of `train` found and did."""
+
+    path: Path
+    step: int
+    seconds: float
+    """Time spent on training, over all sittings."""
+    done_before: int
+    """Steps that were done already; equal to `step` if the run was finished."""
+
+
+def train(
+    config: TrainConfig[Any],
+    data: Dataset | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    quiet: bool = False,
+    on_checkpoint: OnCheckpoint | None = None,
+) -> Trained:
+    """Train in the folder `out` what `config` describes, or go on with it, or find it finished.
+
+    A run that was stopped and gone on with equals one that never was, bit for bit on a CPU. `on_checkpoint` is called
+    with the agent as it stands after every checkpoint; the figures that it returns join the metrics.
+    """
+    device = pick_device(config.device)
+    dataset = data if isinstance(data, Dataset) else open_dataset(data, preload=config.preload)
+    path, record = Path(out), {"data": data_record(dataset)}
+    check_same(path, config, record)
+    with disk_faults(path):
+        path.mkdir(parents=True, exist_ok=True)
+    with folder_lock(path), torch.random.fork_rng():
+        run = begin(path, config, record)
+        checkpoint = run.checkpoint()
+        if checkpoint is not None and checkpoint.finished:
+            return Trained(path, checkpoint.step, checkpoint.seconds, checkpoint.step)
+        sitting = Sitting(run, dataset, device)
+        done_before = sitting.step
+        with _asked_to_stop() as stop, ExitStack() as closing:
+            sinks = _open_sinks(run, sitting.step, closing)
+            sitting.go_on(sinks, stop, on_checkpoint, quiet)
+    return Trained(path, sitting.step, sitting.seconds, done_before)
+
+
+class Sitting:
+    """One stretch of training, from a start or a checkpoint until it is finished, stopped or broken."""
+
+    def __init__(self, run: Run, dataset: Dataset, device: torch.device) -> None:
+        self.run, self.config, self.device = run, run.config, device
+        config = self.config
+        torch.manual_seed(config.seed)
+        self.shapes = shapes_of(dataset)
+        self.learner = Learner(config, self.shapes, device)
+        sampling, shifting = (np.random.default_rng([config.seed, stream]) for stream in (1, 2))
+        self.sampler = Sampler(dataset, config.goals, sampling, future_discount=config.future_discount)
+        self.shifting = shifting
+        self.watch, self.alarm = LossWatch(config.max_loss), CollapseAlarm()
+        self.step, self.seconds = 0, 0.0
+        checkpoint = run.checkpoint()
+        if checkpoint is not None:
+            self._restore()
+            self.step, self.seconds = checkpoint.step, checkpoint.seconds
+
+    def go_on(self, sinks: list[Sink], stop: threading.Event, on_checkpoint: OnCheckpoint | None, quiet: bool) -> None:
+        """Train to the end of the budget; when `stop` is set, to the end of a step and a checkpoint."""
+        config, finished = self.config, False
+        label = f"training {config.method}"
+        with Progress(label, config.steps, start=self.step, quiet=quiet) as bar:
+            began = time.monotonic() - self.seconds
+            while not finished:
+                frames = self._next_frames()
+                self.watch.add(self.step + 1, self.learner.step(frames, self.step))
+                self.step += 1
+                if self.device.type == "cpu" or self.step % config.log_every == 0:
+                    self.watch.check(self.run)
+                bar.advance(1, **self.watch.latest())
+                if self.step % config.log_every == 0:
+                    self._log(frames, sinks, time.monotonic() - began)
+                last, halted = self.step >= config.steps, stop.is_set()
+                if last or halted or self.step % config.checkpoint_every == 0:
+                    self.seconds = time.monotonic() - began
+                    finished = last or (config.minutes is not None and self.seconds >= 60 * config.minutes)
+                    self._save(sinks, finished)
+                    if halted and not finished:
+                        raise KeyboardInterrupt
+                    if on_checkpoint is not None:
+                        self._report(sinks, on_checkpoint)
+                        began = time.monotonic() - self.seconds
+
+    def _next_frames(self) -> Frames:
+        """A batch on the device, images shifted at random."""
+        batch = self.sampler.sample(self.config.batch_size)
+        arrays = {"state": batch.state, "next_state": batch.next_state, "goal": batch.goal}
+        for role in sorted(self.learner.method.frames):
+            arrays[role] = self.sampler.gather(getattr(batch.indices, role))
+        frames = {role: torch.from_numpy(array).to(self.device) for role, array in arrays.items()}
+        if self.config.shift and len(self.shapes.observation) == 3:
+            frames = shift_frames(frames, self.config.shift, self.learner.method.shifted_together, self.shifting)
+        return Frames(
+            **frames,
+            action=torch.from_numpy(batch.action).to(self.device, torch.float32),
+            reward=torch.from_numpy(batch.reward).to(self.device),
+            terminal=torch.from_numpy(batch.terminal).to(self.device),
+        )
+
+    def _log(self, frames: Frames, sinks: list[Sink], seconds: float) -> None:
+        """One row: the means since the row before, and how much of the representation is left."""
+        representation = representation_metrics(self.learner.method, frames)
+        self.alarm.check(representation, self.step)
+        row = {"seconds": round(seconds, 3), **self.watch.means(), **representation}
+        row["rate_scale"] = rate_scale(self.config, self.step - 1)
+        for sink in sinks:
+            sink.write(self.step, row)
+
+    def _report(self, sinks: list[Sink], on_checkpoint: OnCheckpoint) -> None:
+        """What an observer makes of the agent; its time is not training time."""
+        modules = self.learner.modules.eval()
+        figures = on_checkpoint(Agent(self.learner.method, self.learner.iql, self.shapes, self.device), self.step)
+        modules.train()
+        for sink in sinks if figures else ():
+            sink.write(self.step, figures)
+
+    def _save(self, sinks: list[Sink], finished: bool) -> None:
+        self.watch.check(self.run)
+        for sink in sinks:
+            sink.sync()
+        state = {
+            "optimizer": self.learner.optimizer.state_dict(),
+            "scaler": self.learner.scaler.state_dict(),
+            "sampler": json.dumps(self.sampler.state_dict()),
+            "shifting": json.dumps(self.shifting.bit_generator.state),
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
+            "watch": self.watch.state_dict(),
+        }
+        self.run.save(self.learner.modules.state_dict(), state, self.step, self.seconds, finished)
+
+    def _restore(self) -> None:
+        weights, _ = self.run.weights()
+        state = self.run.state()
+        try:
+            self.learner.modules.load_state_dict(weights)
+            self.learner.optimizer.load_state_dict(state["optimizer"])
+            self.learner.scaler.load_state_dict(state["scaler"])
+            self.sampler.load_state_dict(json.loads(state["sampler"]))
+            self.shifting.bit_generator.state = json.loads(state["shifting"])
+            torch.set_rng_state(state["torch"])
+            if state["cuda"] is not None and self.device.type == "cuda":
+                torch.cuda.set_rng_state(state["cuda"])
+            self.watch.load_state_dict(state["watch"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise GCBError(f"the checkpoint in {self.run.path} does not fit its configuration: {reason}") from error
+
+
+def shapes_of(dataset: Dataset) -> Shapes:
+    """What a method must know of a dataset."""
+    observation, name = dataset.frames.shape[1:], dataset.path or "the dataset"
+    if len(observation) == 3 and dataset.frames.dtype != np.uint8:
+        raise GCBError(f"{name} has images of {dataset.frames.dtype}; accepted: uint8.")
+    if dataset.actions.ndim != 2 or not np.issubdtype(dataset.actions.dtype, np.floating):
+        shape = dataset.actions.shape
+        raise GCBError(f"{name} has actions of {dataset.actions.dtype} {shape}; accepted: floating point, (N, A).")
+    return Shapes(tuple(observation), dataset.actions.shape[1])
+
+
+def data_record(dataset: Dataset) -> dict[str, Any]:
+    """What a run remembers of its dataset: enough to know it again, and to build its world for an evaluation."""
+    return {
+        "path": None if dataset.path is None else os.path.abspath(dataset.path),
+        "fingerprint": fingerprint(dataset),
+        "shapes": to_plain(asdict(shapes_of(dataset))),
+        "transitions": dataset.transitions,
+        "config": dict(dataset.config),
+    }
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """One hash for all bytes of a dataset, wherever it lies."""
+    if dataset.manifest:
+        hashes = {name: entry["sha256"] for name, entry in dataset.manifest["files"].items()}
+    else:
+        hashes = {name: hashlib.sha256(np.ascontiguousarray(a)).hexdigest() for name, a in dataset.arrays().items()}
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
+
+
+def _open_sinks(run: Run, step: int, closing: ExitStack) -> list[Sink]:
+    sinks: list[Sink] = [JsonLines(run.path, step)]
+    if run.config.tensorboard:
+        sinks.append(TensorBoard(run.path, step))
+    if run.config.wandb:
+        sinks.append(WeightsAndBiases(run.path, to_plain(run.config)))
+    for sink in sinks:
+        closing.callback(sink.close)
+    return sinks
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C (or SIGTERM) sets instead of breaking into a step; the second one breaks."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def ask(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
