@@ -1,28 +1,16 @@
 """Sampling a batch against copying as many bytes at random from memory."""
 
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.rows import Row, interleaved
 from gcb.data import Dataset, GoalShares, Sampler, write_dataset
 
 BATCH = 256
 EPISODES, LENGTH = 200, 50
 ROUNDS = 60
-
-
-class Row(NamedTuple):
-    """One measurement: `value` must not exceed `limit`."""
-
-    name: str
-    value: float
-    limit: float
-    text: str
 
 
 def run() -> list[Row]:
@@ -32,9 +20,10 @@ def run() -> list[Row]:
         stored = write_dataset(data, Path(folder) / "data")
         sampler = Sampler(stored, GoalShares(), np.random.default_rng(0))
         rng, into = np.random.default_rng(1), np.empty((3 * BATCH, *data.frames.shape[1:]), np.uint8)
-        sampling, copying = _interleaved(
+        sampling, copying = interleaved(
             lambda: sampler.sample(BATCH),
             lambda: _copy(data.frames, rng.integers(len(data.frames), size=3 * BATCH), into),
+            rounds=ROUNDS,
         )
     text = f"{1e3 * sampling:.2f} ms for a batch of {BATCH} (s, s', g), {1e3 * copying:.2f} ms for the bare copy"
     return [Row("sample / copy", sampling / copying, 2.0, text)]
@@ -43,17 +32,6 @@ def run() -> list[Row]:
 def _copy(frames: np.ndarray, index: np.ndarray, into: np.ndarray) -> None:
     """The fastest way that numpy has: one call, into memory that is there already."""
     frames.take(index, axis=0, out=into, mode="clip")
-
-
-def _interleaved(*jobs: Callable[[], object]) -> list[float]:
-    """The median time of each job, measured in turns so that a busy machine slows all of them alike."""
-    times: list[list[float]] = [[] for _ in jobs]
-    for _ in range(ROUNDS):
-        for job, taken in zip(jobs, times, strict=True):
-            began = time.perf_counter()
-            job()
-            taken.append(time.perf_counter() - began)
-    return [median(taken[ROUNDS // 6 :]) for taken in times]
 
 
 def _images() -> Dataset:

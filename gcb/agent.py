@@ -23,10 +23,18 @@ class Agent:
     results. A single goal or example serves a whole batch of observations.
     """
 
-    def __init__(self, method: Method, iql: IQL, shapes: Shapes, device: torch.device, run: Run | None = None) -> None:
-        self.method, self.iql, self.shapes, self.device, self.run = method, iql, shapes, device, run
-        self.step: int | None = None
-        """Training steps behind it, if it was loaded from a run."""
+    def __init__(
+        self,
+        method: Method,
+        iql: IQL,
+        shapes: Shapes,
+        device: torch.device,
+        run: Run | None = None,
+        step: int | None = None,
+    ) -> None:
+        """`load` builds one from a run's folder; `step` is the number of training steps behind it."""
+        self.method, self.iql, self.shapes, self.device = method, iql, shapes, device
+        self.run, self.step = run, step
 
     def act(
         self,
@@ -165,9 +173,7 @@ def load(run: str | os.PathLike[str], device: str = "cpu") -> Agent:
         raise GCBError(f"the weights in {folder.path} do not fit its configuration: {reason}") from error
     where = pick_device(device)
     modules.to(where).eval().requires_grad_(False)
-    agent = Agent(method, iql, shapes, where, folder)
-    agent.step = checkpoint.step
-    return agent
+    return Agent(method, iql, shapes, where, folder, checkpoint.step)
 
 
 def _paired(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -59,6 +59,8 @@ class TrainConfig(Generic[MethodConfig]):
     """Where to compute; auto takes a CUDA GPU if there is one, else the CPU."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Of the forward passes; auto is float32 on CPU (measured faster there) and a half precision on a GPU."""
+    threads: int | None = None
+    """Cores that torch uses; null for its own choice. Where others are at work too, 1 can be many times faster."""
     compile: bool = False
     """Fuse the losses with torch.compile; without a working compiler the run goes on uncompiled."""
     log_every: int = 100
@@ -78,6 +80,7 @@ class TrainConfig(Generic[MethodConfig]):
             raise GCBError(f"method_config is {self.method_config!r}; {self.method} needs a {wanted.__name__}.")
         for name in ("steps", "batch_size", "log_every", "checkpoint_every"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "it must be at least 1")
+        _check("threads", self.threads, self.threads is None or self.threads >= 1, "it must be at least 1")
         for name in ("seed", "warmup_steps", "shift"):
             _check(name, getattr(self, name), getattr(self, name) >= 0, "it must not be negative")
         for name in ("minutes", "learning_rate", "gradient_clip", "max_loss"):
@@ -112,7 +115,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 def make_config(
     method: str = "gcb", preset: str = "laptop", changes: Mapping[str, Any] | None = None
 ) -> TrainConfig[Any]:
-    """The configuration of a method in a preset, with nested `changes` such as {"seed": 1, "iql": {"discount": .95}}."""
+    """The configuration of a method in a preset, with `changes` such as {"seed": 1, "iql": {"discount": 0.95}}."""
     if preset not in PRESETS:
         raise GCBError(f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.")
     kind = method_named(method)

@@ -80,7 +80,7 @@ def evaluate(
     seed: int = 0,
     batch: int = 20,
     workers: int = 1,
-    video: str | os.PathLike[str] | None = None,
+    video: str | Path | None = None,
     video_episodes: int = 6,
     quiet: bool = False,
 ) -> Result:
@@ -101,6 +101,7 @@ def evaluate(
     if workers == 1:
         results = run_in_order(lambda job: ChunkRunner(job, agent), job, 0, 1)
     else:
+        world.make(mode).close()  # what is impossible is better told here than by a worker that dies of it
         results = run_in_order(ChunkRunner, job, 0, min(workers, chunks))
     with closing(results), Progress(f"evaluating by {mode}", episodes, "episodes", quiet=quiet) as bar:
         for chunk in islice(results, chunks):

@@ -22,7 +22,7 @@ class IQLConfig:
     expectile: float = 0.7
     """τ of the value loss; .5 is the mean, towards 1 the best action seen."""
     temperature: float = 1.0
-    """β in exp(A / β): the smaller, the greedier."""
+    """β in exp(A / β): the smaller, the greedier; inf gives every action the same weight (behaviour cloning)."""
     max_weight: float = 100.0
     """Upper limit of exp(A / β), applied before use."""
     target_rate: float = 0.005
@@ -106,7 +106,7 @@ class IQL(nn.Module):
             future = self.value(batch.next_inputs).squeeze(-1)
             target = batch.reward + self.config.discount * (~batch.terminal) * future
         together = torch.cat([batch.inputs, batch.action], dim=-1)
-        return sum(((critic(together).squeeze(-1) - target).square().mean() for critic in self.critics), torch.zeros(()))
+        return torch.stack([(critic(together).squeeze(-1) - target).square().mean() for critic in self.critics]).sum()
 
     def _actor_loss(self, batch: Transition, advantage: Tensor) -> tuple[Tensor, Tensor]:
         """Likelihood of the dataset's actions, weighted by min(exp(A / β), limit) (IQL's Equation 7)."""
@@ -125,7 +125,7 @@ class IQL(nn.Module):
 
 
 class Actor(nn.Module):
-    """A Gaussian policy with independent dimensions; its mean is squashed into [-1, 1]."""
+    """A Gaussian policy with independent dimensions and a spread that does not depend on the state."""
 
     def __init__(self, config: IQLConfig, inputs: int, actions: int):
         super().__init__()
@@ -135,7 +135,7 @@ class Actor(nn.Module):
         self.log_std = nn.Parameter(torch.zeros(actions), requires_grad=config.fixed_std is None)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The mean action."""
+        """The mean action, cut to [-1, 1]."""
         return self.mean(inputs).clamp(-1.0, 1.0)
 
     def log_likelihood(self, inputs: Tensor, action: Tensor) -> Tensor:

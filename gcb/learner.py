@@ -59,7 +59,7 @@ class Learner:
             terminal=frames.terminal,
         )
         losses, logs = self.iql.losses(transition)
-        return {"representation_loss": features.loss.float(), **losses}, {**features.logs, **logs}
+        return {"representation_loss": features.loss.float(), **losses}, {**_figures(features.logs), **logs}
 
     def _groups(self) -> list[dict[str, Any]]:
         """The method's groups, and one for the policy's learner; without weight decay AdamW is Adam."""
@@ -107,6 +107,11 @@ def autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
             return None
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
     return None if precision == "float32" else getattr(torch, precision)
+
+
+def _figures(logs: dict[str, Any]) -> dict[str, Any]:
+    """What is a number; a method may hand out embeddings beside them."""
+    return {name: value for name, value in logs.items() if not isinstance(value, Tensor) or value.ndim == 0}
 
 
 def _compiled(function: Any) -> Any:

@@ -13,11 +13,12 @@ from torch import Tensor
 from gcb.methods import Frames, Method
 
 MIN_SPREAD = 0.01
-"""Collapsed if features vary by less than this, or by less than this share of their size. A collapsed φ had .004 in
-our prototype and a working one .4; a policy's first layer cannot tell differences of a hundredth from noise."""
+"""Collapsed if features vary by less than this share of their own size. A collapsed φ (behind a layer norm, so of size
+1) had .004 in our prototype and a working one .4; untrained encoders begin at .02 to .1. It is a share because a metric
+chooses its own unit, and because a policy sees features normalised or learns their scale."""
 MIN_RANK = 2.0
 """Collapsed if features lie nearly on a line: then they are one number, such as the time to the goal, whatever their
-dimension. One direction before a tail of 250 that holds 5 % of the singular values' sum has an effective rank of 1.6."""
+dimension. One direction before a tail of 250 with 5 % of the singular values' sum has an effective rank of 1.6."""
 
 
 class CollapseWarning(UserWarning):
@@ -75,12 +76,12 @@ class CollapseAlarm:
         for name in ("phi", "psi"):
             if f"{name}_rank" not in figures or name in self._warned:
                 continue
-            least, rank = min(figures[f"{name}_spread"], figures[f"{name}_relative_spread"]), figures[f"{name}_rank"]
-            if least < MIN_SPREAD or rank < MIN_RANK:
+            share, rank = figures[f"{name}_relative_spread"], figures[f"{name}_rank"]
+            if share < MIN_SPREAD or rank < MIN_RANK:
                 self._warned.add(name)
                 message = (
-                    f"{'φ' if name == 'phi' else 'ψ'} has collapsed at step {step}: spread "
-                    f"{figures[f'{name}_spread']:.4f} (healthy: above {MIN_SPREAD}), effective rank {rank:.2f} "
-                    f"(healthy: above {MIN_RANK}). A policy that sees it sees next to nothing"
+                    f"{'φ' if name == 'phi' else 'ψ'} has collapsed at step {step}: it varies by {share:.2g} of its "
+                    f"size (healthy: above {MIN_SPREAD}), its effective rank is {rank:.2f} (healthy: above "
+                    f"{MIN_RANK:g}). A policy that sees it sees next to nothing"
                 )
                 warnings.warn(message, CollapseWarning, stacklevel=2)

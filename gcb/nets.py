@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from gcb.errors import GCBError
 
@@ -24,18 +26,16 @@ EncoderKind = Literal["paper", "small"]
 ENCODERS: dict[str, tuple[Convolution, ...]] = {
     # The paper's (appendix "Implementation Details"): six 3×3 layers of 32 filters, stride 2 in the first.
     "paper": (Convolution(32, 3, 2), *[Convolution(32, 3)] * 5),
-    # About a sixth of its multiply-adds: halves the picture three times before it looks closely.
-    "small": (Convolution(32, 4, 2), Convolution(32, 3, 2), Convolution(64, 3, 2), Convolution(64, 3)),
+    # A thirteenth of its multiply-adds: quarters the picture at once, and learned as much per step in our trials.
+    "small": (Convolution(32, 4, 4), Convolution(64, 3, 2), Convolution(64, 3)),
 }
 
 
 def mlp(sizes: Sequence[int], *, final_norm: bool = False) -> nn.Sequential:
     """Linear layers of these sizes with ReLU between them."""
     layers: list[nn.Module] = []
-    for index, (inputs, outputs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
-        layers.append(nn.Linear(inputs, outputs))
-        if index < len(sizes) - 2:
-            layers.append(nn.ReLU())
+    for inputs, outputs in pairwise(sizes):
+        layers += [nn.ReLU(), nn.Linear(inputs, outputs)] if layers else [nn.Linear(inputs, outputs)]
     if final_norm:
         layers.append(nn.LayerNorm(sizes[-1]))
     return nn.Sequential(*layers)
@@ -60,25 +60,40 @@ class ImageEncoder(nn.Module):
     """Convolutions, then one linear layer and (by choice) a layer norm. Takes uint8 (batch, height, width, channels).
 
     A batch of height × width × channels bytes *is* a channels-last batch of channels × height × width: no copy is made
-    but the one to floating point.
+    but the one to floating point. Pixels are scaled to [-.5, .5] by the first layer's weights, not one by one.
     """
 
     def __init__(self, layers: Sequence[Convolution], shape: tuple[int, int, int], size: int, norm: bool):
         super().__init__()
         height, width, channels = shape
-        convolutions: list[nn.Module] = []
+        convolutions: list[nn.Conv2d] = []
         for layer in layers:
-            convolutions += [nn.Conv2d(channels, layer.channels, layer.kernel, layer.stride), nn.ReLU()]
+            convolutions.append(nn.Conv2d(channels, layer.channels, layer.kernel, layer.stride))
             height, width = ((side - layer.kernel) // layer.stride + 1 for side in (height, width))
             channels = layer.channels
             if min(height, width) < 1:
                 raise GCBError(f"Images of {shape[0]}×{shape[1]} pixels are too small for this encoder.")
-        self.convolutions = nn.Sequential(*convolutions).to(memory_format=torch.channels_last)
-        self.head = nn.Sequential(nn.Linear(channels * height * width, size), nn.LayerNorm(size) if norm else nn.Identity())
+        self.convolutions = nn.ModuleList(convolutions)
+        for parameter in self.convolutions.parameters():
+            if parameter.ndim == 4:
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+        self.linear = nn.Linear(channels * height * width, size)
+        self.norm = nn.LayerNorm(size) if norm else nn.Identity()
 
     def forward(self, image: Tensor) -> Tensor:
-        pixels = image.permute(0, 3, 1, 2).to(self.head[0].weight.dtype).div_(255.0).sub_(0.5)
-        return self.head(self.convolutions(pixels).flatten(1))
+        hidden = image.permute(0, 3, 1, 2).to(self.linear.weight.dtype)
+        for index, layer in enumerate(self.convolutions):
+            assert isinstance(layer, nn.Conv2d)
+            weight, bias = (layer.weight, layer.bias) if index else _on_bytes(layer)
+            # In place: a copy of the largest activations would cost a quarter of the forward pass.
+            hidden = functional.conv2d(hidden, weight, bias, layer.stride).relu_()
+        return self.norm(self.linear(hidden.flatten(1))).float()
+
+
+def _on_bytes(layer: nn.Conv2d) -> tuple[Tensor, Tensor]:
+    """Weights that do to x in 0 … 255 what the layer does to x / 255 - .5; exact, for there is no padding."""
+    assert layer.bias is not None
+    return layer.weight / 255.0, layer.bias - 0.5 * layer.weight.sum((1, 2, 3))
 
 
 class VectorEncoder(nn.Module):
@@ -89,7 +104,7 @@ class VectorEncoder(nn.Module):
         self.layers = mlp([inputs, 256, 256, size], final_norm=norm)
 
     def forward(self, vector: Tensor) -> Tensor:
-        return self.layers(vector.to(self.layers[0].weight.dtype))
+        return self.layers(vector.float()).float()
 
 
 def parameters_size(module: nn.Module) -> int:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from gcb.agent import Agent
 from gcb.augment import shift_frames
@@ -23,6 +22,7 @@ from gcb.data import Dataset, Sampler, open_dataset
 from gcb.errors import GCBError
 from gcb.files import disk_faults, folder_lock
 from gcb.learner import Learner, pick_device, rate_scale
+from gcb.memory import keep_freed_memory
 from gcb.methods import Frames, Shapes
 from gcb.metrics import CollapseAlarm, representation_metrics
 from gcb.progress import Progress
@@ -31,6 +31,8 @@ from gcb.settings import to_plain
 from gcb.sinks import JsonLines, Sink, TensorBoard, WeightsAndBiases
 from gcb.watch import LossWatch
 
+SHOWN = ("representation_loss", "critic_loss", "value_loss", "actor_loss")
+"""What the progress bar shows; metrics.jsonl has all."""
 OnCheckpoint = Callable[[Agent, int], Mapping[str, float]]
 
 
@@ -62,66 +64,75 @@ def train(
     device = pick_device(config.device)
     dataset = data if isinstance(data, Dataset) else open_dataset(data, preload=config.preload)
     path, record = Path(out), {"data": data_record(dataset)}
-    check_same(path, config, record)
-    with disk_faults(path):
-        path.mkdir(parents=True, exist_ok=True)
-    with folder_lock(path), torch.random.fork_rng():
+    if check_same(path, config, record) and (done := _finished(path)):
+        return done
+    with torch.random.fork_rng(), _threads(config.threads), ExitStack() as closing:
+        # Whatever is impossible is found here, before a folder is made.
+        sitting = Sitting(config, dataset, device)
+        with disk_faults(path):
+            path.mkdir(parents=True, exist_ok=True)
+        closing.enter_context(folder_lock(path))
         run = begin(path, config, record)
-        checkpoint = run.checkpoint()
-        if checkpoint is not None and checkpoint.finished:
-            return Trained(path, checkpoint.step, checkpoint.seconds, checkpoint.step)
-        sitting = Sitting(run, dataset, device)
-        done_before = sitting.step
-        with _asked_to_stop() as stop, ExitStack() as closing:
-            sinks = _open_sinks(run, sitting.step, closing)
-            sitting.go_on(sinks, stop, on_checkpoint, quiet)
-    return Trained(path, sitting.step, sitting.seconds, done_before)
+        if done := _finished(path):
+            return done
+        done_before = sitting.take_up(run)
+        stop = closing.enter_context(_asked_to_stop())
+        sitting.go_on(_open_sinks(run, done_before, closing), stop, on_checkpoint, quiet)
+    return Trained(path, sitting.step, sitting.clock(), done_before)
+
+
+def _finished(path: Path) -> Trained | None:
+    checkpoint = Run(path).checkpoint()
+    if checkpoint is None or not checkpoint.finished:
+        return None
+    return Trained(path, checkpoint.step, checkpoint.seconds, checkpoint.step)
 
 
 class Sitting:
     """One stretch of training, from a start or a checkpoint until it is finished, stopped or broken."""
 
-    def __init__(self, run: Run, dataset: Dataset, device: torch.device) -> None:
-        self.run, self.config, self.device = run, run.config, device
-        config = self.config
+    def __init__(self, config: TrainConfig[Any], dataset: Dataset, device: torch.device) -> None:
+        self.config, self.device, self.shapes = config, device, shapes_of(dataset)
+        if device.type == "cpu":
+            keep_freed_memory()
         torch.manual_seed(config.seed)
-        self.shapes = shapes_of(dataset)
         self.learner = Learner(config, self.shapes, device)
-        sampling, shifting = (np.random.default_rng([config.seed, stream]) for stream in (1, 2))
+        sampling, self.shifting = (np.random.default_rng([config.seed, stream]) for stream in (1, 2))
         self.sampler = Sampler(dataset, config.goals, sampling, future_discount=config.future_discount)
-        self.shifting = shifting
         self.watch, self.alarm = LossWatch(config.max_loss), CollapseAlarm()
-        self.step, self.seconds = 0, 0.0
-        checkpoint = run.checkpoint()
+        self.step, self.clock = 0, Stopwatch(0.0)
+
+    def take_up(self, run: Run) -> int:
+        """Go to where a run stands; return its step."""
+        self.run, checkpoint = run, run.checkpoint()
         if checkpoint is not None:
             self._restore()
-            self.step, self.seconds = checkpoint.step, checkpoint.seconds
+            self.step = checkpoint.step
+        self.clock = Stopwatch(checkpoint.seconds if checkpoint else 0.0)
+        return self.step
 
     def go_on(self, sinks: list[Sink], stop: threading.Event, on_checkpoint: OnCheckpoint | None, quiet: bool) -> None:
         """Train to the end of the budget; when `stop` is set, to the end of a step and a checkpoint."""
         config, finished = self.config, False
-        label = f"training {config.method}"
-        with Progress(label, config.steps, start=self.step, quiet=quiet) as bar:
-            began = time.monotonic() - self.seconds
+        with Progress(f"training {config.method}", config.steps, start=self.step, quiet=quiet, clock=self.clock) as bar:
             while not finished:
                 frames = self._next_frames()
                 self.watch.add(self.step + 1, self.learner.step(frames, self.step))
                 self.step += 1
                 if self.device.type == "cpu" or self.step % config.log_every == 0:
                     self.watch.check(self.run)
-                bar.advance(1, **self.watch.latest())
+                bar.advance(1, **self.watch.latest(SHOWN))
                 if self.step % config.log_every == 0:
-                    self._log(frames, sinks, time.monotonic() - began)
+                    self._log(frames, sinks)
                 last, halted = self.step >= config.steps, stop.is_set()
                 if last or halted or self.step % config.checkpoint_every == 0:
-                    self.seconds = time.monotonic() - began
-                    finished = last or (config.minutes is not None and self.seconds >= 60 * config.minutes)
+                    finished = last or (config.minutes is not None and self.clock() >= 60 * config.minutes)
                     self._save(sinks, finished)
                     if halted and not finished:
                         raise KeyboardInterrupt
                     if on_checkpoint is not None:
-                        self._report(sinks, on_checkpoint)
-                        began = time.monotonic() - self.seconds
+                        with self.clock.paused():
+                            self._report(sinks, on_checkpoint)
 
     def _next_frames(self) -> Frames:
         """A batch on the device, images shifted at random."""
@@ -139,11 +150,11 @@ class Sitting:
             terminal=torch.from_numpy(batch.terminal).to(self.device),
         )
 
-    def _log(self, frames: Frames, sinks: list[Sink], seconds: float) -> None:
+    def _log(self, frames: Frames, sinks: list[Sink]) -> None:
         """One row: the means since the row before, and how much of the representation is left."""
         representation = representation_metrics(self.learner.method, frames)
         self.alarm.check(representation, self.step)
-        row = {"seconds": round(seconds, 3), **self.watch.means(), **representation}
+        row = {"seconds": round(self.clock(), 3), **self.watch.means(), **representation}
         row["rate_scale"] = rate_scale(self.config, self.step - 1)
         for sink in sinks:
             sink.write(self.step, row)
@@ -151,7 +162,8 @@ class Sitting:
     def _report(self, sinks: list[Sink], on_checkpoint: OnCheckpoint) -> None:
         """What an observer makes of the agent; its time is not training time."""
         modules = self.learner.modules.eval()
-        figures = on_checkpoint(Agent(self.learner.method, self.learner.iql, self.shapes, self.device), self.step)
+        agent = Agent(self.learner.method, self.learner.iql, self.shapes, self.device, self.run, self.step)
+        figures = on_checkpoint(agent, self.step)
         modules.train()
         for sink in sinks if figures else ():
             sink.write(self.step, figures)
@@ -169,7 +181,7 @@ class Sitting:
             "cuda": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
             "watch": self.watch.state_dict(),
         }
-        self.run.save(self.learner.modules.state_dict(), state, self.step, self.seconds, finished)
+        self.run.save(self.learner.modules.state_dict(), state, self.step, self.clock(), finished)
 
     def _restore(self) -> None:
         weights, _ = self.run.weights()
@@ -187,6 +199,24 @@ class Sitting:
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
             raise GCBError(f"the checkpoint in {self.run.path} does not fit its configuration: {reason}") from error
+
+
+class Stopwatch:
+    """Time spent on training, over all sittings."""
+
+    def __init__(self, before: float) -> None:
+        self._began = time.monotonic() - before
+
+    def __call__(self) -> float:
+        return time.monotonic() - self._began
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        now = time.monotonic()
+        try:
+            yield
+        finally:
+            self._began += time.monotonic() - now
 
 
 def shapes_of(dataset: Dataset) -> Shapes:
@@ -216,7 +246,8 @@ def fingerprint(dataset: Dataset) -> str:
     if dataset.manifest:
         hashes = {name: entry["sha256"] for name, entry in dataset.manifest["files"].items()}
     else:
-        hashes = {name: hashlib.sha256(np.ascontiguousarray(a)).hexdigest() for name, a in dataset.arrays().items()}
+        arrays = dataset.arrays().items()
+        hashes = {name: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() for name, array in arrays}
     return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
 
 
@@ -229,6 +260,16 @@ def _open_sinks(run: Run, step: int, closing: ExitStack) -> list[Sink]:
     for sink in sinks:
         closing.callback(sink.close)
     return sinks
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager

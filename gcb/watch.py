@@ -1,7 +1,7 @@
 """Losses under watch: their means for the log, and an end to a run that has diverged."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -47,9 +47,9 @@ class LossWatch:
             self._latest = figures
         self._pending.clear()
 
-    def latest(self) -> dict[str, float]:
-        """The losses of the last step looked at, for a progress bar."""
-        return {name.removesuffix("_loss"): value for name, value in self._latest.items() if name.endswith("_loss")}
+    def latest(self, names: Sequence[str]) -> dict[str, float]:
+        """Some losses of the last step looked at, for a progress bar."""
+        return {name.removesuffix("_loss"): self._latest[name] for name in names if name in self._latest}
 
     def means(self) -> dict[str, float]:
         """The mean of each figure since the last call."""

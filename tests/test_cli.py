@@ -95,7 +95,10 @@ def test_expert_measures_and_draws(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["collect", "--out", "x", "--env", "gcb/Kitchen-v0"], "there is no world 'gcb/Kitchen-v0'; gcb has gcb/Drawer"),
+        (
+            ["collect", "--out", "x", "--env", "gcb/Kitchen-v0"],
+            "there is no world 'gcb/Kitchen-v0'; gcb has gcb/Drawer",
+        ),
         (["collect", "--out", "x", "--transitions", "0"], "transitions is 0; it must be at least 1"),
         (["collect", "--out", "x", "--workers", "0"], "workers is 0"),
         (["collect", "--out", "x", "--noise", "nan"], "noise is nan"),

@@ -39,7 +39,9 @@ def test_the_video_shows_episodes_above_their_goals(tmp_path):
     side = 3 * 16
     assert frames[0].shape == (2 * side + 2, 2 * side + 2, 3)
     lower = [frame[side + 2 :] for frame in frames]
-    assert all(np.abs(frame.astype(int) - lower[0]).max() < 60 for frame in lower)  # the goals stand still (GIF colours)
+    assert all(
+        np.abs(frame.astype(int) - lower[0]).max() < 60 for frame in lower
+    )  # the goals stand still (GIF colours)
     assert np.abs(frames[0][:side].astype(int) - frames[-1][:side]).max() > 60
     assert len(frames) > 10
 

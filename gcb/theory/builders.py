@@ -8,7 +8,8 @@ import numpy as np
 from gcb.errors import GCBError
 from gcb.theory.gcmdp import GCMDP, Floats, Integers
 
-MOVES = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1), "stay": (0, 0)}
+# staying first: ties go to it
+MOVES = {"stay": (0, 0), "up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
 SIDEWAYS = {"up": ("left", "right"), "down": ("left", "right"), "left": ("up", "down"), "right": ("up", "down")}
 
 

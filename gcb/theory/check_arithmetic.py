@@ -148,4 +148,4 @@ def check_goal_point() -> list[Verdict]:
 
 
 def _without_waiting(world: GCMDP) -> GCMDP:
-    return GCMDP(world.P[:, :-1], world.goals, world.gamma)
+    return GCMDP(world.P[:, 1:], world.goals, world.gamma)

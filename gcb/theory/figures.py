@@ -23,8 +23,11 @@ COLOURS = ("#33658a", "#d1495b", "#4f9d69", "#edae49", "#7a5195")  # distinct in
 GREY = "#8a8a8a"
 
 
-def _figure(width: float, height: float, columns: int, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
+def _figure(
+    width: float, height: float, columns: int, rows: int = 1, *, square: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Axes without a box; `square` panels (pictures, matrices) are packed without gaps."""
+    figure = Figure(figsize=(width, height), dpi=100, layout="compressed" if square else "constrained")
     axes = list(np.asarray(figure.subplots(rows, columns)).reshape(-1))
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
@@ -44,7 +47,7 @@ def grid_figure() -> Figure:
         "the same with |π − π′|": metric(process, 0.9, scaled=True, action_weight=1.0)[at_goal][tasks],
         "the same over all actions": metric(all_actions(world), 0.9, scaled=True)[at_goal][tasks],
     }
-    figure, axes = _figure(10.5, 3.7, 3)
+    figure, axes = _figure(10.5, 3.7, 3, square=True)
     for ax, (title, values) in zip(axes, panels.items(), strict=True):
         picture = np.full((len(WALLED), len(WALLED[0])), np.nan)
         for cell, value in zip(cells, values, strict=True):
@@ -55,6 +58,7 @@ def grid_figure() -> Figure:
             ax.text(x, y, f"{value:.2f}", ha="center", va="center", color="black" if value < 0.8 else "white")
         ax.plot(cells[goal][1], cells[goal][0] + 0.3, marker="*", color=COLOURS[1], markersize=9)
         ax.set(title=title, xticks=[], yticks=[])
+        ax.set_axis_off()
     classes = int(bisimulation_classes(process).max()) + 1
     figure.suptitle(
         f"One goal (★) in a walled grid, c = 0.9; {world.tasks} tasks fall into {classes} on-policy classes"
@@ -70,9 +74,9 @@ def convergence_figure(curves: Sequence[Convergence]) -> Figure:
             ax.semilogy(np.maximum(errors, 1e-13), color=colour, label=name)
         first = max(errors[0] for errors in curve.errors.values())
         steps = np.arange(len(next(iter(curve.errors.values()))))
-        ax.semilogy(first * curve.c**steps, color=GREY, linestyle="--", label="rate cⁿ")
+        ax.semilogy(first * curve.c**steps, color="black", linestyle=(0, (1, 3)), linewidth=2, label="rate cⁿ")
         scaling = "reward × (1 − c)" if curve.scaled else "reward × 1"
-        ax.set(title=f"c = {curve.c}, {scaling}", xlabel="applications of F", ylim=(1e-9, 1e3))
+        ax.set(title=f"c = {curve.c}, {scaling}", xlabel="applications of F", ylim=(1e-9, 1e2))
     axes[0].set_ylabel("largest error of an entry")
     axes[0].legend(frameon=False, fontsize=8)
     return figure
@@ -108,7 +112,7 @@ def sufficiency_figure(curves: Sequence[LearningCurve]) -> Figure:
 
 def tell_apart_figure(comparisons: Sequence[Comparison]) -> Figure:
     """Distances of nine two-step tasks under three metrics."""
-    figure, axes = _figure(11, 4.4, len(comparisons))
+    figure, axes = _figure(11.5, 4.8, len(comparisons), square=True)
     for number, (ax, comparison) in enumerate(zip(axes, comparisons, strict=True)):
         ax.imshow(comparison.distances, cmap="YlGnBu", vmin=0, vmax=max(0.2, float(comparison.distances.max())))
         for (y, x), value in np.ndenumerate(comparison.distances):
@@ -164,5 +168,8 @@ def growth_figure(deterministic: Sequence[Timing], stochastic: Sequence[Timing])
             )
         ax.axhline(60, color=GREY, linestyle="--", linewidth=1)
         ax.set(title=title, xlabel="state-goal pairs", ylabel="seconds")
+        ax.set_xticks(sorted({timing.pairs for timing in timings}))
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.minorticks_off()
         ax.legend(frameon=False, fontsize=8)
     return figure

@@ -194,16 +194,13 @@ def train(
     return curve
 
 
-def check_learned(curves: list[Curve]) -> list[Verdict]:
+def check_learned(curve: Curve) -> Verdict:
     """Does ||φ_i - φ_j|| end within 20 % of the exact distance?"""
-    verdicts = []
-    for curve in curves:
-        same = curve.objective.left_norm == curve.objective.right_norm
-        claim = f"φ learns the exact metric to 20 %: {curve.objective.name}"
-        tally = Tally("Eq. (phi_loss)", claim, expected=same, tolerance=0.2)
-        tally.add(curve.error[-1])
-        note = f"correlation {curve.correlation[-1]:.2f}, spread {curve.phi_spread[-1]:.3f}"
-        if not same:
-            note += f", effective discount {curve.effective_discount:.2f} instead of 0.90"
-        verdicts.append(tally.verdict(note))
-    return verdicts
+    same = curve.objective.left_norm == curve.objective.right_norm
+    claim = f"φ learns the exact metric to 20 %: {curve.objective.name}"
+    tally = Tally("Eq. (phi_loss)", claim, expected=same, tolerance=0.2)
+    tally.add(curve.error[-1])
+    note = f"correlation {curve.correlation[-1]:.2f}, spread {curve.phi_spread[-1]:.3f}"
+    if not same:
+        note += f", effective discount {curve.effective_discount:.2f} instead of 0.90"
+    return tally.verdict(note)

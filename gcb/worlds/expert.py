@@ -49,15 +49,16 @@ class Expert:
         while -self._way(handle())[2] > AT_HANDLE / METRES_PER_ACTION:
             yield _action(z=self._way(handle())[2], turn=self._turn(), grip=OPEN)
         while True:
-            push = PUSH_GAIN * (self._env.scene.target - cabinet.opening()) * cabinet.axis
-            yield _action(*push, self._way(handle())[2], self._turn(), OPEN)
+            x, y = PUSH_GAIN * (self._env.scene.target - cabinet.opening()) * cabinet.axis
+            yield _action(x, y, self._way(handle())[2], self._turn(), OPEN)
 
     def _press_button(self):
         """Go above the button with closed fingers and press it down."""
         x, y, _ = self._env.cabinet.button()
         pressed = np.array([x, y, self._env.layout.button_z - PRESS_DEPTH + TIP_TO_PAD])
         while np.linalg.norm(self._way(pressed)[:2]) > ABOVE_BUTTON / METRES_PER_ACTION:
-            yield _action(*self._way(pressed)[:2], self._rise(), 0.0, CLOSED)
+            x, y, _ = self._way(pressed)
+            yield _action(x, y, self._rise(), 0.0, CLOSED)
         while True:
             yield _action(z=self._way(pressed)[2], grip=CLOSED)
 

@@ -59,9 +59,8 @@ def test_every_scene_is_reachable_and_every_direction_occurs(layout):
 
 def test_reachability_by_hand():
     """Facing -y from x = 0.6, the open handle stands 0.2939 nearer to the low end of y."""
-    middle = np.array([0.6, 0.1039])
-    assert reachable(DRAWER, middle + [0, 0.0002], 0.0)
-    assert not reachable(DRAWER, middle - [0, 0.0002], 0.0)  # the open handle below y = -0.19
+    assert reachable(DRAWER, np.array([0.6, 0.1041]), 0.0)
+    assert not reachable(DRAWER, np.array([0.6, 0.1037]), 0.0)  # the open handle below y = -0.19
     assert not reachable(DRAWER, np.array([0.6, 0.1901]), 0.0)  # the cabinet outside its own box
     assert reachable(DRAWER, np.array([0.47, 0.0]), np.pi / 2)  # facing +x from outside the workspace …
     assert not reachable(BUTTON_DRAWER, np.array([0.47, 0.0]), np.pi / 2)  # … where no finger reaches the button

@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -25,7 +26,7 @@ KEYS = ["observation", "achieved_goal", "desired_goal"]
 def rollout(env: TabletopEnv, seed: int, steps: int = 75, **options):
     """An episode of random actions that belong to the seed: everything that was returned."""
     rng = np.random.default_rng(seed)
-    returned = [env.reset(seed=seed, **options)]
+    returned: list[tuple[Any, ...]] = [env.reset(seed=seed, **options)]
     while len(returned) <= steps:
         returned.append(env.step(rng.uniform(-1, 1, 5).astype(np.float32)))
         if returned[-1][2] or returned[-1][3]:

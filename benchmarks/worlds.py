@@ -1,0 +1,100 @@
+"""The worlds against the bare simulator: what the environment adds to physics and rendering, and that nothing leaks."""
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.rows import Row, cpu_seconds
+from gcb.data import CollectConfig
+from gcb.data.rollout import ExpertRunner
+from gcb.worlds import WORLDS, TabletopEnv, make_world
+from gcb.worlds.bullet import pybullet
+from gcb.worlds.expert import Expert
+from gcb.worlds.layout import SUBSTEPS
+from gcb.worlds.scene import draw_scene
+
+SCENES = 12
+STEPS = 20
+RESETS = 2_000
+WARM_UP = 300  # until every shape and still has been read once
+COLLECTED = 25
+
+
+def run() -> list[Row]:
+    rows = []
+    for env_id in WORLDS:
+        for video in (None, "builtin"):
+            rows += _stepping(env_id, video)
+        rows.append(_growth(env_id))
+        rows.append(_collecting(env_id))
+    return rows
+
+
+def _stepping(env_id: str, video: str | None) -> list[Row]:
+    """Steps of the environment and of the bare simulator in turns, in one scene after the other."""
+    env = make_world(env_id, video=video)
+    name = f"{env.layout.name}{' + video' if video else ''}"
+    step, bare, place = 0.0, 0.0, 0.0
+    for seed in range(SCENES):
+        env.reset(seed=seed)
+        expert, rng = Expert(env), np.random.default_rng(seed)
+        for _ in range(STEPS):
+            action = expert.action() + 0.3 * rng.standard_normal(5)
+            step += cpu_seconds(lambda action=action: env.step(action))
+            bare += cpu_seconds(lambda: _bare_step(env))
+        place += cpu_seconds(lambda: (env.place(env.scene), env.image(64)))
+    env.close()
+    step, bare, place = step / (SCENES * STEPS), bare / (SCENES * STEPS), place / SCENES
+    rates = f"{1 / step:,.0f} steps/s per core, {1 / bare:,.0f} bare"
+    reset = f"{1e3 * place:.1f} ms for a scene built anew and its image"
+    return [
+        Row(f"{name}: rate of steps / bare simulator", bare / step, 0.6, rates, at_least=True),
+        Row(f"{name}: reset without goal / step", place / step, 20.0, reset),
+    ]
+
+
+def _bare_step(env: TabletopEnv) -> None:
+    """The same substeps and one picture, with nothing around them."""
+    client = env._client
+    for _ in range(SUBSTEPS):
+        client.stepSimulation()
+    flags = 0 if env._bank else pybullet.ER_NO_SEGMENTATION_MASK
+    client.getCameraImage(64, 64, env._view, env._projection, shadow=0, renderer=pybullet.ER_TINY_RENDERER, flags=flags)
+
+
+def _growth(env_id: str) -> Row:
+    """What stays in memory after many scenes."""
+    env, rng = make_world(env_id), np.random.default_rng(0)
+
+    def build(count: int) -> None:
+        for _ in range(count):
+            env.place(draw_scene(env.layout, rng))
+            env.image(64)
+
+    build(WARM_UP)
+    before = _resident_megabytes()
+    build(RESETS)
+    grown = _resident_megabytes() - before
+    env.close()
+    return Row(f"{env.layout.name}: growth of memory, MB", grown, 20.0, f"over {RESETS:,} resets without goal rollout")
+
+
+def _resident_megabytes() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def _collecting(env_id: str) -> Row:
+    """Episodes as a collection plays them, goal rollout and all."""
+    runner = ExpertRunner(CollectConfig(env_id))
+    transitions = 0
+
+    def play() -> None:
+        nonlocal transitions
+        transitions += sum(runner.run(index).length for index in range(COLLECTED))
+
+    seconds = cpu_seconds(play)
+    runner.close()
+    rate = transitions / seconds
+    text = f"per core, goal rollouts included; 50,000 in {50_000 / rate / 2 / 60:.1f} minutes on two cores"
+    return Row(f"{WORLDS[env_id].name}: transitions/s collected", rate, None, text)
