@@ -51,6 +51,8 @@ class TrainConfig(Generic[MethodConfig]):
     """A loss beyond it means that the run has exploded, and stops it. Healthy ones here are far below 100."""
     goals: GoalShares = field(default_factory=GoalShares)
     """Where the goals of the samples come from."""
+    only_successful: bool = False
+    """Leave out the episodes that did not reach their goal, by the dataset's own rewards."""
     future_discount: float | None = None
     """γ of a geometric choice among future goals; null for a uniform one."""
     shift: int = 4

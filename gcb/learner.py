@@ -106,7 +106,12 @@ def autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
         if device.type != "cuda":
             return None
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-    return None if precision == "float32" else getattr(torch, precision)
+    if precision == "float32":
+        return None
+    if device.type == "cpu":
+        # Slower than float32 where it works; where a virtual machine forbids AMX, it kills the process.
+        raise GCBError(f"precision is {precision!r}; on a CPU accepted: auto or float32, which is the faster there.")
+    return getattr(torch, precision)
 
 
 def _figures(logs: dict[str, Any]) -> dict[str, Any]:

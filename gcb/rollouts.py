@@ -36,8 +36,12 @@ class World:
             options["analogy"] = mode
         try:
             return gym.make(self.env, disable_env_checker=True, **options)
-        except gym.error.Error as error:
+        except (gym.error.Error, ImportError) as error:
             raise GCBError(f"there is no world {self.env!r} ({error})") from error
+        except TypeError as error:
+            if "unexpected keyword" not in str(error):
+                raise
+            raise GCBError(f"{self.env} was given options {options}, but {error}") from error
 
 
 @dataclass(frozen=True, eq=False)

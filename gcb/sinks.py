@@ -4,12 +4,15 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+from gcb.config import TrainConfig
 from gcb.errors import GCBError
 from gcb.files import disk_faults, sync, write_atomically
-from gcb.runs import METRICS
+from gcb.runs import METRICS, Run
+from gcb.settings import to_plain
 
 
 class Sink(Protocol):
@@ -73,10 +76,8 @@ class TensorBoard:
     """Event files in RUN/tensorboard."""
 
     def __init__(self, folder: Path, last_step: int) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise GCBError("tensorboard is not installed; pip install 'gcb[tensorboard]', or leave it off") from error
+        from torch.utils.tensorboard import SummaryWriter
+
         # Event files of a run that is gone on with hide what they hold from `purge_step` on.
         self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=last_step + 1)
 
@@ -95,10 +96,8 @@ class WeightsAndBiases:
     """A Weights & Biases run in RUN/wandb; offline, unless the environment variable WANDB_MODE says otherwise."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
-        try:
-            import wandb  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise GCBError("wandb is not installed; pip install 'gcb[wandb]', or leave it off") from error
+        import wandb  # pyright: ignore[reportMissingImports]
+
         mode = os.environ.get("WANDB_MODE", "offline")
         self._run = wandb.init(project="gcb", name=folder.name, dir=str(folder), config=dict(config), mode=mode)
 
@@ -110,3 +109,20 @@ class WeightsAndBiases:
 
     def close(self) -> None:
         self._run.finish()
+
+
+def check_extras(config: TrainConfig[Any]) -> None:
+    """Say which package is missing for the sinks asked for."""
+    for name in ("tensorboard", "wandb"):
+        if getattr(config, name) and find_spec(name) is None:
+            raise GCBError(f"{name} is on, but not installed: pip install 'gcb[{name}]', or leave it off.")
+
+
+def open_sinks(run: Run, last_step: int) -> list[Sink]:
+    """The sinks that a run asks for, to be written to from `last_step` on."""
+    sinks: list[Sink] = [JsonLines(run.path, last_step)]
+    if run.config.tensorboard:
+        sinks.append(TensorBoard(run.path, last_step))
+    if run.config.wandb:
+        sinks.append(WeightsAndBiases(run.path, to_plain(run.config)))
+    return sinks

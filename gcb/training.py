@@ -28,7 +28,7 @@ from gcb.metrics import CollapseAlarm, representation_metrics
 from gcb.progress import Progress
 from gcb.runs import Run, begin, check_same
 from gcb.settings import to_plain
-from gcb.sinks import JsonLines, Sink, TensorBoard, WeightsAndBiases
+from gcb.sinks import Sink, check_extras, open_sinks
 from gcb.watch import LossWatch
 
 SHOWN = ("representation_loss", "critic_loss", "value_loss", "actor_loss")
@@ -62,6 +62,7 @@ def train(
     with the agent as it stands after every checkpoint; the figures that it returns join the metrics.
     """
     device = pick_device(config.device)
+    check_extras(config)
     dataset = data if isinstance(data, Dataset) else open_dataset(data, preload=config.preload)
     path, record = Path(out), {"data": data_record(dataset)}
     if check_same(path, config, record) and (done := _finished(path)):
@@ -77,7 +78,10 @@ def train(
             return done
         done_before = sitting.take_up(run)
         stop = closing.enter_context(_asked_to_stop())
-        sitting.go_on(_open_sinks(run, done_before, closing), stop, on_checkpoint, quiet)
+        sinks = open_sinks(run, done_before)
+        for sink in sinks:
+            closing.callback(sink.close)
+        sitting.go_on(sinks, stop, on_checkpoint, quiet)
     return Trained(path, sitting.step, sitting.clock(), done_before)
 
 
@@ -98,7 +102,13 @@ class Sitting:
         torch.manual_seed(config.seed)
         self.learner = Learner(config, self.shapes, device)
         sampling, self.shifting = (np.random.default_rng([config.seed, stream]) for stream in (1, 2))
-        self.sampler = Sampler(dataset, config.goals, sampling, future_discount=config.future_discount)
+        self.sampler = Sampler(
+            dataset,
+            config.goals,
+            sampling,
+            future_discount=config.future_discount,
+            only_successful=config.only_successful,
+        )
         self.watch, self.alarm = LossWatch(config.max_loss), CollapseAlarm()
         self.step, self.clock = 0, Stopwatch(0.0)
 
@@ -249,17 +259,6 @@ def fingerprint(dataset: Dataset) -> str:
         arrays = dataset.arrays().items()
         hashes = {name: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() for name, array in arrays}
     return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
-
-
-def _open_sinks(run: Run, step: int, closing: ExitStack) -> list[Sink]:
-    sinks: list[Sink] = [JsonLines(run.path, step)]
-    if run.config.tensorboard:
-        sinks.append(TensorBoard(run.path, step))
-    if run.config.wandb:
-        sinks.append(WeightsAndBiases(run.path, to_plain(run.config)))
-    for sink in sinks:
-        closing.callback(sink.close)
-    return sinks
 
 
 @contextmanager

@@ -98,14 +98,19 @@ class Sampler:
         rng: np.random.Generator,
         *,
         future_discount: float | None = None,
+        only_successful: bool = False,
     ) -> None:
-        """With a `future_discount` γ a future goal k steps ahead is as likely as γᵏ, within the episode."""
+        """With a `future_discount` γ a future goal k steps ahead is as likely as γᵏ, within the episode.
+
+        `only_successful` leaves out the episodes that did not reach their goal.
+        """
         if shares.original > 0:
             _check_original_goals(dataset)
         if future_discount is not None and not 0 < future_discount < 1:
             raise GCBError(f"future_discount is {future_discount}; it must lie between 0 and 1, or be None for uniform")
         self.dataset, self.shares, self.rng = dataset, shares, rng
         self.future_discount = future_discount
+        self._transitions = _successful(dataset) if only_successful else None
         limits = np.cumsum([shares.original, shares.future, shares.next_frame, shares.random])
         self._limits = limits / limits[-1]
         # A memory map's own type makes every small operation slower than the plain array it is.
@@ -131,7 +136,10 @@ class Sampler:
         if batch_size < 1:
             raise GCBError(f"batch_size is {batch_size}; it must be at least 1")
         data = self.dataset
-        transition = self.rng.integers(data.transitions, size=batch_size)
+        if self._transitions is None:
+            transition = self.rng.integers(data.transitions, size=batch_size)
+        else:
+            transition = self._transitions[self.rng.integers(len(self._transitions), size=batch_size)]
         kind_draw, future_draw, earlier_draw = self.rng.random((3, batch_size))
         any_frame = self.rng.integers(len(self._frames), size=batch_size)
 
@@ -186,6 +194,17 @@ class Sampler:
         reward = np.where(original, np.asarray(self.dataset.rewards)[indices.transition], reached).astype(np.float32)
         terminal = np.where(original, np.asarray(self.dataset.terminated)[indices.transition], reached)
         return reward, terminal
+
+
+def _successful(dataset: Dataset) -> np.ndarray:
+    """The transitions of episodes that reached their goal."""
+    name = dataset.path or "the dataset"
+    if dataset.episode_success is None:
+        raise GCBError(f"{name} does not say which of its episodes were successful; only_successful must be off")
+    chosen = np.flatnonzero(np.asarray(dataset.episode_success)[dataset.episode_of_transition])
+    if not len(chosen):
+        raise GCBError(f"{name} has no successful episode; only_successful must be off")
+    return chosen
 
 
 def _check_original_goals(dataset: Dataset) -> None:

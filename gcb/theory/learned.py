@@ -17,7 +17,7 @@ from gcb.theory.policies import optimal_policy
 from gcb.theory.process import TaskProcess, on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
-LEARNING_RATE = 1e-2  # falls to 0 in a line
+LEARNING_RATE = 2e-2  # falls to 0 in a line
 MOST_PAIRS = 20_000
 PLAN = (".....", ".##..", "...#.", ".#...", ".....")
 
@@ -40,7 +40,7 @@ class Objective:
 
 PAPER = Objective("paper: ℓ1 left, ℓ2 right, LayerNorm", "l1", "l2", scaled=False, layer_norm=True)
 PAPER_NO_LAYER_NORM = replace(PAPER, name="paper without LayerNorm", layer_norm=False)
-SAME_NORM = Objective("same norm: mean ℓ1", "mean_l1", "mean_l1", scaled=True, target_rate=0.05)
+SAME_NORM = Objective("same norm: mean ℓ1", "mean_l1", "mean_l1", scaled=True, target_rate=0.01)
 WITH_ACTIONS = replace(SAME_NORM, name="same norm, with |π − π′|", action_weight=1.0)
 OBJECTIVES = (PAPER, PAPER_NO_LAYER_NORM, SAME_NORM, WITH_ACTIONS)
 

@@ -50,7 +50,7 @@ class Size:
 
 FULL = Size(200, 40, 20_000, 2000, learned.PLAN, growth.DETERMINISTIC_STATES, growth.STOCHASTIC_GOALS)
 BLOCKED_UP_TO = 5000  # pairs; 10,000 take about half a minute and are left to the benchmark
-QUICK = Size(12, 8, 4000, 400, ("...", ".#."), (5, 10, 20), (1, 2, 3))
+QUICK = Size(12, 8, 4000, 500, ("...", ".#."), (5, 10, 20), (1, 2, 3))
 
 
 def _fixed_point(seed: int, size: Size) -> Section:

@@ -203,3 +203,15 @@ def test_impossible_settings_are_named() -> None:
         sampler(future_discount=1)
     with pytest.raises(GCBError, match="batch_size is 0"):
         sampler().sample(0)
+
+
+def test_only_successful_leaves_out_the_episodes_that_failed() -> None:
+    data = two_episodes(episode_success=[True, False])
+    assert set(sampler(data=data, only_successful=True).draw(500).transition) == {0, 1, 2}
+    assert set(sampler(data=data).draw(500).transition) == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("success", [None, [False, False]])
+def test_only_successful_needs_a_success(success) -> None:
+    with pytest.raises(GCBError, match="only_successful"):
+        sampler(data=two_episodes(episode_success=success), only_successful=True)
