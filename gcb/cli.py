@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import OmitArgPrefixes, Positional, subcommand
 
+from gcb.cli_learn import Eval, train_subcommand
 from gcb.errors import GCBError
 
 
@@ -153,12 +154,55 @@ class Demo:
         demo(self.out, Console())
 
 
-Command = (
-    Annotated[Demo, subcommand("demo")]
-    | Annotated[Collect, subcommand("collect")]
-    | Annotated[Data, subcommand("data")]
-    | Annotated[Expert, subcommand("expert")]
-)
+@dataclass
+class Methods:
+    """List the methods that can be trained."""
+
+    def run(self) -> None:
+        from gcb.methods import METHODS
+
+        table = Table(title="methods", title_justify="left")
+        for name in ("name", "what it learns", "from"):
+            table.add_column(name)
+        for name, method in METHODS.items():
+            table.add_row(name, method.summary, method.paper)
+        Console().print(table)
+
+
+@dataclass
+class Theory:
+    """Check the paper's theory on small worlds where the metric can be computed exactly."""
+
+    out: Path = field(default_factory=lambda: Path("theory"))
+    """Folder for the verdicts and the figures."""
+    quick: bool = False
+    """Fewer worlds and steps: seconds instead of minutes."""
+
+    def run(self) -> None:
+        from gcb.theory import run
+
+        verdicts = run(self.out, quick=self.quick)
+        table = Table(title="verdicts", title_justify="left")
+        for name in ("source", "claim", "verdict", "cases", "largest violation"):
+            table.add_column(name)
+        for one in verdicts:
+            table.add_row(one.source, one.claim, one.word, str(one.cases), f"{one.largest_violation:.2g}")
+        Console().print(table)
+        Console().print(f"figures and verdicts: {self.out}")
+
+
+def _command(arguments: Sequence[str]) -> Any:
+    """All commands, as the union that tyro reads; `train` has the fields of the method and preset it is given."""
+    return (
+        Annotated[Demo, subcommand("demo")]
+        | Annotated[Collect, subcommand("collect")]
+        | Annotated[Data, subcommand("data")]
+        | Annotated[Expert, subcommand("expert")]
+        | train_subcommand(arguments)
+        | Annotated[Eval, subcommand("eval")]
+        | Annotated[Methods, subcommand("methods")]
+        | Annotated[Theory, subcommand("theory")]
+    )
 
 
 def _print_rows(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
@@ -170,12 +214,16 @@ def _print_rows(rows: Sequence[tuple[str, str]], title: str | None = None) -> No
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; a `GCBError` is a message, not a traceback."""
-    command = tyro.cli(Command, prog="gcb", description="Goal-conditioned bisimulation.", args=arguments)
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        command.run()
+        about = "Goal-conditioned bisimulation."
+        tyro.cli(_command(arguments), prog="gcb", description=about, args=arguments).run()
     except GCBError as error:
         print(f"gcb: {error}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        sys.stderr.close()
+        sys.exit(141)
     except KeyboardInterrupt:
         print("gcb: stopped; the same command goes on where it was", file=sys.stderr)
         sys.exit(130)

@@ -8,9 +8,9 @@ from gcb.errors import GCBError
 from gcb.nets import ENCODERS, ImageEncoder, encoder, mlp, parameters_size
 
 
-def plain_forward(network: ImageEncoder, image: torch.Tensor) -> torch.Tensor:
-    """What the encoder means, as one would first write it: scaled pixels, channels first."""
-    hidden = (image.float() / 255 - 0.5).permute(0, 3, 1, 2).contiguous()
+def plain_forward(network: ImageEncoder, *images: torch.Tensor) -> torch.Tensor:
+    """What the encoder means, as one would first write it: scaled pixels side by side, channels first."""
+    hidden = (torch.cat(images, -1).float() / 255 - 0.5).permute(0, 3, 1, 2).contiguous()
     for layer in network.convolutions:
         assert isinstance(layer, nn.Conv2d)
         weight = layer.weight.contiguous()
@@ -24,8 +24,8 @@ def test_the_fast_way_is_the_plain_way(kind: str, stacked: int) -> None:
     torch.manual_seed(0)
     network = encoder(kind, (48, 64, 3), 10, stacked=stacked)
     assert isinstance(network, ImageEncoder)
-    image = torch.randint(256, (5, 48, 64, 3 * stacked), dtype=torch.uint8)
-    fast, plain = network(image), plain_forward(network, image)
+    images = [torch.randint(256, (5, 48, 64, 3), dtype=torch.uint8) for _ in range(stacked)]
+    fast, plain = network(*images), plain_forward(network, *images)
     assert fast.shape == (5, 10)
     torch.testing.assert_close(fast, plain, atol=1e-4, rtol=1e-4)
 
@@ -67,8 +67,8 @@ def test_a_layer_norm_only_by_choice() -> None:
 
 def test_vectors_go_through_a_perceptron() -> None:
     network = encoder("small", (7,), 12, stacked=2)
-    assert network(torch.randn(3, 14, dtype=torch.float64)).shape == (3, 12)
-    assert network(torch.randn(3, 14)).dtype == torch.float32
+    assert network(torch.randn(3, 7, dtype=torch.float64), torch.randn(3, 7)).shape == (3, 12)
+    assert network(torch.randn(3, 7), torch.randn(3, 7)).dtype == torch.float32
 
 
 def test_a_perceptrons_layers() -> None:

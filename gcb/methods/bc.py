@@ -85,7 +85,7 @@ class BehaviourCloning(Cloning):
         return torch.empty(len(state), 0, device=state.device)
 
     def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return self.encoder(torch.cat([state, goal], dim=-1))
+        return self.encoder(state, goal)
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:

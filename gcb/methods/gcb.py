@@ -266,7 +266,7 @@ class GCB(Method):
         return max(2, round(batch * (1 - self.config.first_share)))
 
     def _phi_of(self, network: nn.Module, state: Tensor, goal: Tensor) -> Tensor:
-        return network(torch.cat([state, goal], dim=-1))
+        return network(state, goal)
 
     def _normalised(self, embedding: Tensor) -> Tensor:
         """What the policy sees has one scale, whatever the metric's scale is."""

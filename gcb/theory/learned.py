@@ -17,7 +17,7 @@ from gcb.theory.policies import optimal_policy
 from gcb.theory.process import TaskProcess, on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
-LEARNING_RATE = 2e-2  # falls to 0 in a line
+PHI_LEARNING_RATE, PSI_LEARNING_RATE = 2e-2, 2e-3  # both fall to 0 in a line
 MOST_PAIRS = 20_000
 PLAN = (".....", ".##..", "...#.", ".#...", ".....")
 
@@ -100,7 +100,8 @@ class Learner:
             self.phi = _network(2 * world.states, 128, 64, objective.layer_norm)
             self.psi = _network(world.states, 128, 64, False)
         self.target = deepcopy(self.phi).requires_grad_(False)
-        self.optimiser = torch.optim.Adam([*self.phi.parameters(), *self.psi.parameters()], lr=LEARNING_RATE)
+        groups = [(self.phi, PHI_LEARNING_RATE), (self.psi, PSI_LEARNING_RATE)]
+        self.optimiser = torch.optim.Adam([{"params": net.parameters(), "lr": rate} for net, rate in groups])
         self.schedule = torch.optim.lr_scheduler.LinearLR(self.optimiser, 1.0, 0.0, total_iters=steps + 1)
 
     def step(self, batch: int = 256) -> None:

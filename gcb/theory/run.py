@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -48,8 +48,8 @@ class Size:
     stochastic_goals: tuple[int, ...]
 
 
-FULL = Size(200, 40, 20_000, 2000, learned.PLAN, growth.DETERMINISTIC_STATES, growth.STOCHASTIC_GOALS)
-BLOCKED_UP_TO = 5000  # pairs; 10,000 take about half a minute and are left to the benchmark
+FULL = Size(200, 40, 20_000, 2000, learned.PLAN, (10, 20, 40, 70), (3, 5, 10))
+BLOCKED_UP_TO = 2000  # pairs; the largest worlds are left to `python -m benchmarks theory`
 QUICK = Size(12, 8, 4000, 500, ("...", ".#."), (5, 10, 20), (1, 2, 3))
 
 
@@ -108,8 +108,8 @@ def _results(seed: int, size: Size, workers: int) -> Iterable[tuple[str, Section
         yield from ((name, section(seed, size)) for name, section in SECTIONS.items())
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
-        waiting = {name: pool.submit(section, seed, size) for name, section in SECTIONS.items()}
-        yield from ((name, future.result()) for name, future in waiting.items())
+        names = {pool.submit(section, seed, size): name for name, section in SECTIONS.items()}
+        yield from ((names[future], future.result()) for future in as_completed(names))
 
 
 def _curves(results: dict[str, Section]) -> list[learned.Curve]:

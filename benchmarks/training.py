@@ -1,0 +1,187 @@
+"""Training, acting and evaluating against the bare encoder passes and world steps that they need."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks.rows import Row, cpu_seconds
+from gcb.agent import Agent
+from gcb.config import make_config
+from gcb.data import Dataset
+from gcb.evaluation import evaluate
+from gcb.learner import build
+from gcb.methods import Frames, Shapes
+from gcb.nets import ImageEncoder
+from gcb.rollouts import World
+from gcb.training import Sitting
+
+EPISODES, LENGTH = 40, 50
+ROUNDS = {"laptop": 9, "paper": 4}
+ACTS = 60
+EVALUATED = 20
+
+
+def run() -> list[Row]:
+    data, peak = _images(), _matmul_peak()
+    rows = [row for preset in ROUNDS for row in _steps(preset, data, peak)]
+    with tempfile.TemporaryDirectory() as folder:
+        return [*rows, *_acting(), *_evaluating(Path(folder))]
+
+
+def _steps(preset: str, data: Dataset, peak: float) -> list[Row]:
+    """A whole step of the loop, sampling and augmentation included, against the encoder passes alone."""
+    config = make_config("gcb", preset, {"device": "cpu"})
+    sitting = Sitting(config, data, torch.device("cpu"))
+    frames, method = sitting._next_frames(), sitting.learner.method
+    made = _recorded(method, lambda: sitting.learner.step(frames, 0))
+    six = _six_passes(method, frames)
+    step, learned, passes, own = _medians(
+        lambda: sitting.learner.step(sitting._next_frames(), 0),
+        lambda: sitting.learner.step(frames, 0),
+        lambda: _replay(six),
+        lambda: _replay(made),
+        rounds=ROUNDS[preset],
+    )
+    rate, share = 1 / step, 2 * _multiply_adds(made) / step / peak
+    speed = f"{rate:.3g} steps/s, {rate * config.batch_size:,.0f} samples/s on one core"
+    calls = f"{len(made)} encoder calls of {sum(len(images[0]) for _, images, _ in made)} images"
+    return [
+        Row(f"{preset}: training step / six bare passes", step / passes, 1.2, speed),
+        Row(f"{preset}: training step / the passes it makes", step / own, 1.2, f"{calls}; bare {1e3 * own:.0f} ms"),
+        Row(f"{preset}: sampling and shifting / training step", 1 - learned / step, None, f"of {1e3 * step:.0f} ms"),
+        Row(f"{preset}: share of the matmul peak", share, None, f"peak {peak / 1e9:.0f} GFLOP/s on one core"),
+    ]
+
+
+Pass = tuple[ImageEncoder, tuple[Tensor, ...], bool]
+"""An encoder, its images, and whether a gradient comes back."""
+
+
+def _six_passes(method: Any, frames: Frames) -> list[Pass]:
+    """What suffices when no RL gradient enters ψ: ψ on s and g with a gradient, on s' without; φ on (s, g) with, on
+    (s', g) and (g, g) without.
+    """
+    phi, psi = method._phi, method._psi
+    state, following, goal = frames.state, frames.next_state, frames.goal
+    return [
+        (psi, (state,), True),
+        (psi, (goal,), True),
+        (psi, (following,), False),
+        (phi, (state, goal), True),
+        (phi, (following, goal), False),
+        (phi, (goal, goal), False),
+    ]
+
+
+def _recorded(method: nn.Module, step: Callable[[], object]) -> list[Pass]:
+    """The encoder passes that a step makes."""
+    passes: list[Pass] = []
+
+    def note(encoder: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        assert isinstance(encoder, ImageEncoder)
+        passes.append((encoder, inputs, output.requires_grad))
+
+    encoders = [module for module in method.modules() if isinstance(module, ImageEncoder)]
+    hooks = [encoder.register_forward_hook(note) for encoder in encoders]
+    step()
+    for hook in hooks:
+        hook.remove()
+    return passes
+
+
+def _replay(passes: list[Pass]) -> None:
+    """The passes and nothing else."""
+    for encoder, images, with_gradient in passes:
+        with torch.set_grad_enabled(with_gradient):
+            output = encoder(*images)
+        if with_gradient:
+            encoder.zero_grad(set_to_none=True)
+            output.sum().backward()
+
+
+def _multiply_adds(passes: list[Pass]) -> float:
+    """Multiply-adds of the passes; one with a gradient counts three times."""
+    total = 0.0
+    for encoder, images, with_gradient in passes:
+        each = encoder.linear.in_features * encoder.linear.out_features
+        height, width = images[0].shape[1:3]
+        for layer in encoder.convolutions:
+            assert isinstance(layer, nn.Conv2d)
+            height, width = ((side - layer.kernel_size[0]) // layer.stride[0] + 1 for side in (height, width))
+            each += height * width * layer.weight.numel()
+        total += len(images[0]) * each * (3 if with_gradient else 1)
+    return total
+
+
+def _acting() -> list[Row]:
+    """One observation through the agent's door against the networks alone."""
+    rows = []
+    image, goal = _images(episodes=1).frames[:2]
+    state, wanted = torch.from_numpy(image[None].copy()), torch.from_numpy(goal[None].copy())
+    for preset in ROUNDS:
+        agent = _agent(preset)
+        pursuit = agent.pursue(image, goal=goal)
+        task = agent.method.goal_features(state, state, wanted)
+
+        def bare(agent: Agent = agent, task: Tensor = task) -> None:
+            method = agent.method
+            with torch.inference_mode():
+                asked = method.goal_features(state, state, wanted) if method.task_moves else task
+                agent.iql.actor(torch.cat([method.state_features(state), asked], -1))
+
+        acting, forward = _medians(lambda pursuit=pursuit: pursuit.act(image), bare, rounds=ACTS)
+        text = f"{1e3 * acting:.2f} ms for an action, {1e3 * forward:.2f} ms for the networks alone"
+        rows.append(Row(f"{preset}: acting / bare forward pass", acting / forward, 2.0, text))
+    return rows
+
+
+def _evaluating(folder: Path) -> list[Row]:
+    """Whole episodes, goal rollouts and the policy's passes included, against the worlds' own time."""
+    agent = _agent("laptop")
+    began = time.perf_counter()
+    result = evaluate(agent, World("gcb/ButtonDrawer-v0"), "strict", episodes=EVALUATED, batch=10, quiet=True)
+    seconds = time.perf_counter() - began
+    text = f"{EVALUATED} episodes in {seconds:.0f} s, {100 * seconds / EVALUATED:.0f} s for 100, one process"
+    return [Row("evaluation / its env steps", seconds / result.env_seconds, 2.0, text)]
+
+
+def _agent(preset: str) -> Agent:
+    shapes = Shapes((64, 64, 3), 5)
+    method, iql = build(make_config("gcb", preset), shapes)
+    method.eval()
+    return Agent(method.requires_grad_(False), iql.requires_grad_(False), shapes, torch.device("cpu"))
+
+
+def _medians(*jobs: Callable[[], object], rounds: int) -> list[float]:
+    """The median processor time of each job, in turns; the first round warms up."""
+    times = [[cpu_seconds(job) for job in jobs] for _ in range(rounds + 1)][1:]
+    return [median(taken) for taken in zip(*times, strict=True)]
+
+
+def _matmul_peak() -> float:
+    """Floating-point operations per second of the processor's best case: a large square matrix product."""
+    side = 1024
+    one, other = torch.randn(side, side), torch.randn(side, side)
+    (seconds,) = _medians(lambda: one @ other, rounds=20)
+    return 2 * side**3 / seconds
+
+
+def _images(episodes: int = EPISODES) -> Dataset:
+    """Random pictures in place of a collected dataset: what they show does not matter for time."""
+    rng = np.random.default_rng(0)
+    first = np.arange(episodes) * (LENGTH + 2)
+    return Dataset.from_arrays(
+        rng.integers(256, size=(episodes * (LENGTH + 2), 64, 64, 3), dtype=np.uint8),
+        rng.uniform(-1, 1, (episodes * LENGTH, 5)).astype(np.float32),
+        np.full(episodes, LENGTH),
+        rewards=np.zeros(episodes * LENGTH, np.float32),
+        episode_first_frame=first,
+        episode_goal_frame=first + LENGTH + 1,
+    )
