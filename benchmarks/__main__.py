@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks.rows import Row
 
-GROUPS = ("worlds", "goals", "sampler", "theory")
+GROUPS = ("worlds", "goals", "sampler", "training", "theory")
 WIDTH_OF_LOGS = 140
 
 

@@ -1,9 +1,7 @@
 """Training, acting and evaluating against the bare encoder passes and world steps that they need."""
 
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -31,12 +29,15 @@ EVALUATED = 20
 def run() -> list[Row]:
     data, peak = _images(), _matmul_peak()
     rows = [row for preset in ROUNDS for row in _steps(preset, data, peak)]
-    with tempfile.TemporaryDirectory() as folder:
-        return [*rows, *_acting(), *_evaluating(Path(folder))]
+    return [*rows, *_acting(), _evaluating()]
 
 
 def _steps(preset: str, data: Dataset, peak: float) -> list[Row]:
-    """A whole step of the loop, sampling and augmentation included, against the encoder passes alone."""
+    """A whole step of the loop, sampling and augmentation included, against the encoder passes alone.
+
+    The limit is for the six passes over whole batches that suffice for Algorithm 1; a method that makes do with fewer
+    images is also compared with its own.
+    """
     config = make_config("gcb", preset, {"device": "cpu"})
     sitting = Sitting(config, data, torch.device("cpu"))
     frames, method = sitting._next_frames(), sitting.learner.method
@@ -54,7 +55,7 @@ def _steps(preset: str, data: Dataset, peak: float) -> list[Row]:
     calls = f"{len(made)} encoder calls of {sum(len(images[0]) for _, images, _ in made)} images"
     return [
         Row(f"{preset}: training step / six bare passes", step / passes, 1.2, speed),
-        Row(f"{preset}: training step / the passes it makes", step / own, 1.2, f"{calls}; bare {1e3 * own:.0f} ms"),
+        Row(f"{preset}: training step / the passes it makes", step / own, None, f"{calls}; bare {1e3 * own:.0f} ms"),
         Row(f"{preset}: sampling and shifting / training step", 1 - learned / step, None, f"of {1e3 * step:.0f} ms"),
         Row(f"{preset}: share of the matmul peak", share, None, f"peak {peak / 1e9:.0f} GFLOP/s on one core"),
     ]
@@ -142,14 +143,14 @@ def _acting() -> list[Row]:
     return rows
 
 
-def _evaluating(folder: Path) -> list[Row]:
+def _evaluating() -> Row:
     """Whole episodes, goal rollouts and the policy's passes included, against the worlds' own time."""
     agent = _agent("laptop")
     began = time.perf_counter()
     result = evaluate(agent, World("gcb/ButtonDrawer-v0"), "strict", episodes=EVALUATED, batch=10, quiet=True)
     seconds = time.perf_counter() - began
     text = f"{EVALUATED} episodes in {seconds:.0f} s, {100 * seconds / EVALUATED:.0f} s for 100, one process"
-    return [Row("evaluation / its env steps", seconds / result.env_seconds, 2.0, text)]
+    return Row("evaluation / its env steps", seconds / result.env_seconds, 2.0, text)
 
 
 def _agent(preset: str) -> Agent:

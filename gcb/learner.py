@@ -130,12 +130,12 @@ def _compiled(function: Any) -> Any:
         except Exception as error:
             if compiled is function:
                 raise
-            warnings.warn(f"torch.compile does not work here, going on without: {_first_line(error)}", stacklevel=3)
+            warnings.warn(f"torch.compile does not work here, going on without: {_briefly(error)}", stacklevel=3)
             compiled = function
             return function(frames)
 
     return call
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _briefly(error: Exception) -> str:
+    return " ".join(str(error).splitlines()[:2]) or type(error).__name__

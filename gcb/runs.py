@@ -128,10 +128,11 @@ class Run:
             raise GCBError(f"{name} is not a checkpoint's state, or holds more than data") from error
 
     def tidy(self) -> None:
-        """Remove checkpoints that are not the last, and what a kill left half-written."""
+        """Remove checkpoints that are not the last, and what a kill left half-written; only a trainer's own files."""
         checkpoint = self.checkpoint()
         kept = {entry["name"] for entry in checkpoint.files.values()} if checkpoint else set()
-        for pattern in ("weights-*.safetensors", "state-*.pt", ".*.tmp"):
+        halves = [f".{name}*.tmp" for name in ("weights-", "state-", CONFIG, RECORD, POINTER, METRICS)]
+        for pattern in ("weights-*.safetensors", "state-*.pt", *halves):
             for path in self.path.glob(pattern):
                 if path.name not in kept:
                     path.unlink(missing_ok=True)

@@ -14,6 +14,8 @@ from gcb.files import disk_faults, sync, write_atomically
 from gcb.runs import METRICS, Run
 from gcb.settings import to_plain
 
+KEPT = "The last checkpoint is kept; once there is room, the same command goes on"
+
 
 class Sink(Protocol):
     """Takes rows of figures."""
@@ -41,12 +43,12 @@ class JsonLines:
     def write(self, step: int, row: Mapping[str, float]) -> None:
         # JSON knows neither NaN nor infinity.
         plain = {name: value if math.isfinite(value) else None for name, value in row.items()}
-        with disk_faults(self.path):
+        with disk_faults(self.path, KEPT):
             self._file.write((json.dumps({"step": step, **plain}) + "\n").encode())
             self._file.flush()
 
     def sync(self) -> None:
-        with disk_faults(self.path):
+        with disk_faults(self.path, KEPT):
             sync(self._file)
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """The training loop, the same for every method (Algorithm 1): concurrent representation and policy."""
 
-import hashlib
 import json
 import os
 import signal
@@ -8,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,13 @@ from gcb.config import TrainConfig
 from gcb.data import Dataset, Sampler, open_dataset
 from gcb.errors import GCBError
 from gcb.files import disk_faults, folder_lock
+from gcb.fingerprint import data_record, shapes_of
 from gcb.learner import Learner, pick_device, rate_scale
 from gcb.memory import keep_freed_memory
-from gcb.methods import Frames, Shapes
+from gcb.methods import Frames
 from gcb.metrics import CollapseAlarm, representation_metrics
 from gcb.progress import Progress
 from gcb.runs import Run, begin, check_same
-from gcb.settings import to_plain
 from gcb.sinks import Sink, check_extras, open_sinks
 from gcb.watch import LossWatch
 
@@ -227,38 +226,6 @@ class Stopwatch:
             yield
         finally:
             self._began += time.monotonic() - now
-
-
-def shapes_of(dataset: Dataset) -> Shapes:
-    """What a method must know of a dataset."""
-    observation, name = dataset.frames.shape[1:], dataset.path or "the dataset"
-    if len(observation) == 3 and dataset.frames.dtype != np.uint8:
-        raise GCBError(f"{name} has images of {dataset.frames.dtype}; accepted: uint8.")
-    if dataset.actions.ndim != 2 or not np.issubdtype(dataset.actions.dtype, np.floating):
-        shape = dataset.actions.shape
-        raise GCBError(f"{name} has actions of {dataset.actions.dtype} {shape}; accepted: floating point, (N, A).")
-    return Shapes(tuple(observation), dataset.actions.shape[1])
-
-
-def data_record(dataset: Dataset) -> dict[str, Any]:
-    """What a run remembers of its dataset: enough to know it again, and to build its world for an evaluation."""
-    return {
-        "path": None if dataset.path is None else os.path.abspath(dataset.path),
-        "fingerprint": fingerprint(dataset),
-        "shapes": to_plain(asdict(shapes_of(dataset))),
-        "transitions": dataset.transitions,
-        "config": dict(dataset.config),
-    }
-
-
-def fingerprint(dataset: Dataset) -> str:
-    """One hash for all bytes of a dataset, wherever it lies."""
-    if dataset.manifest:
-        hashes = {name: entry["sha256"] for name, entry in dataset.manifest["files"].items()}
-    else:
-        arrays = dataset.arrays().items()
-        hashes = {name: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest() for name, array in arrays}
-    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager

@@ -70,6 +70,14 @@ def test_a_kill_between_two_files_leaves_the_checkpoint_before(
     assert not list(run.path.glob("*-00000002.*"))  # the next sitting clears up
 
 
+def test_only_a_trainers_own_halves_are_cleared(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    for name in (".weights-00000009.safetensors.7.tmp", ".checkpoint.json.7.tmp", ".eval.json.8.tmp"):
+        (run.path / name).write_bytes(b"half")
+    run.tidy()
+    assert sorted(path.name for path in run.path.glob(".*")) == [".eval.json.8.tmp"]  # an evaluation is writing it
+
+
 def test_a_full_disk_keeps_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = new_run(tmp_path / "run")
 

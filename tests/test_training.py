@@ -301,6 +301,23 @@ def test_every_figure_is_logged(tmp_path: Path, data: Dataset) -> None:
         assert np.isfinite(rows[-1][name])
 
 
+@pytest.mark.parametrize(("method", "low", "high"), [("bc", 0.8, 1.0), ("blind", 0.0, 0.65)])
+def test_who_sees_the_goal_learns_where_to_go(tmp_path: Path, method: str, low: float, high: float) -> None:
+    """In which direction the bar must move can only be known from state and goal together."""
+    data = tiny_dataset(episodes=20)
+    settings = {"learning_rate": 1e-3, "method_config": {"learning_rate": 1e-3, "size": 64}, "shift": 0}
+    config = tiny_config(
+        method, steps=200, batch_size=64, goals={"original": 1.0, "future": 0, "next_frame": 0}, **settings
+    )
+    train(config, data, tmp_path / "run", quiet=True)
+    agent = gcb.load(tmp_path / "run")
+    new = tiny_dataset(episodes=20, seed=1)
+    goals = new.frames[new.episode_goal_frame[new.episode_of_transition]]
+    actions = agent.act(new.frames[new.frame_of_transition], goal=goals)
+    right = (np.sign(actions[:, 0]) == np.sign(new.actions[:, 0])).mean()
+    assert low <= right <= high
+
+
 def test_vectors_train_through_the_same_loop(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     vectors = Dataset.from_arrays(rng.normal(size=(22, 5)), rng.uniform(-1, 1, (20, 2)), [10, 10])
@@ -394,7 +411,7 @@ def test_devices_and_precisions_that_do_not_go_together() -> None:
 def _broken_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def compile(function: Any) -> Any:
         def call(*arguments: Any) -> Any:
-            raise RuntimeError("no compiler here\nand a long story")
+            raise RuntimeError("inductor raised:\nno compiler here\nand a long story")
 
         return call
 
@@ -405,7 +422,7 @@ def _broken_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_compiler_it_goes_on_uncompiled(data: Dataset) -> None:
     plain, frames = learner(tiny_config("bc"), data)
     made, _ = learner(tiny_config("bc", compile=True), data)
-    with pytest.warns(UserWarning, match="torch.compile does not work here.*: no compiler here$"):
+    with pytest.warns(UserWarning, match=r"torch.compile does not work here.*: inductor raised: no compiler here$"):
         losses = made.step(frames, 0)
     assert losses["actor_loss"] == plain.step(frames, 0)["actor_loss"]
     with warnings.catch_warnings():

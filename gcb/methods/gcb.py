@@ -1,4 +1,4 @@
-"""Goal-conditioned bisimulation: the task embedding φ(s, g), the state embedding ψ(s), and what the policy sees of them.
+"""Goal-conditioned bisimulation: the task embedding φ(s, g), the state embedding ψ(s), and what a policy sees of them.
 
 The equations stand in `gcb.losses`; the reasons for what the default adds to the paper's text in docs/method.md.
 """
@@ -27,7 +27,7 @@ class GCBConfig:
     size: int = 256
     """Dimension of φ and ψ, 32 to 512 in the paper's ablation."""
     output_norm: bool = False
-    """End φ and ψ with a layer norm, as the paper does. It fixes their scale, which a metric should be free to choose."""
+    """End φ and ψ with a layer norm, as the paper does. It fixes a scale that the metric should be free to choose."""
     left_norm: Norm = "mean_l1"
     """Norm of φ_i - φ_j in L_φ; the paper's is l1, its ablation l2."""
     right_norm: Norm = "mean_l1"
@@ -35,9 +35,9 @@ class GCBConfig:
     metric_discount: float = 0.9
     """γ of L_φ; the paper's is .99."""
     scale_reward: bool = True
-    """Weigh immediate differences in L_φ by 1 - γ, as in Proposition 1, so that distances stay within one unit."""
+    """Weigh immediate differences in L_φ by 1 - γ, as in Proposition 1, so that distances stay below 1."""
     action_gap: float = 1.0
-    """Weight of |π_i - π_j| beside |r_i - r_j| in L_φ, 0 in the paper. Without it tasks of equal length are one task."""
+    """Weight of |π_i - π_j| beside |r_i - r_j| in L_φ, 0 in the paper. Without it equally long tasks are one."""
     target_rate: float | None = 0.01
     """φ̄ follows φ as a moving average at this rate; none for the paper's stop-gradient of φ itself."""
     grounded: bool = True
@@ -173,7 +173,7 @@ class GCB(Method):
             critic_task=task if critic else task.detach(),
             next_state=self._normalised(psi_next),
             next_task=next_task.detach(),
-            logs={**{name: loss.detach() for name, loss in losses.items()}, **logs, "phi": phi, "psi": psi},
+            logs={**{name: loss.detach() for name, loss in losses.items()}, **logs},
         )
 
     def _representation(

@@ -47,7 +47,7 @@ __all__ = [
 
 
 def run(*arguments, **options) -> list[Verdict]:
-    """Check everything and write the report: see `gcb.theory.run.run`."""
-    from gcb.theory.run import run as run_all  # torch and matplotlib are needed here only
+    """Check everything and write the report: see `gcb.theory.report.run`."""
+    from gcb.theory.report import run as run_all  # torch and matplotlib are needed here only
 
     return run_all(*arguments, **options)

@@ -35,10 +35,16 @@ def _in_blocks(tasks: int, work: Callable[[int, int], float]) -> float:
         return max(pool.map(lambda low: work(low, min(low + BLOCK, tasks)), starts))
 
 
+def _rounding(distances: Singles, c: float) -> float:
+    """What float32 may have cost: one rounding in each application of F, which later ones shrink by c."""
+    return float(np.finfo(np.float32).eps * distances.max(initial=0.0) / (1.0 - c))
+
+
 def iterate_blocked(process: TaskProcess, c: float, *, scaled: bool, tolerance: float = 1e-4) -> Metric:
     """F applied again and again from d = 0, in blocks of rows: two float32 matrices, no more.
 
-    float32 holds about seven digits, so a tolerance far below 1e-5 / (1 - c) cannot be met.
+    `tolerance` is for what F would still change; the bound on the error also counts float32's rounding. It ends for
+    any tolerance: from 0 upwards rounding is monotone, so that entries stop changing at last.
     """
     successor, reward = _on_policy_steps(process)
     weight, c = np.float32(reward_weight(c, scaled)), check_unit_interval("c", c)
@@ -68,7 +74,7 @@ def iterate_blocked(process: TaskProcess, c: float, *, scaled: bool, tolerance: 
             changes.append(change)
             bound = change * c / (1.0 - c)
             if bound <= tolerance:
-                return Metric(now, bound, iteration, changes=changes)
+                return Metric(now, bound + _rounding(now, c), iteration, changes=changes)
     raise GCBError(f"No fixed point within {ITERATION_LIMIT} iterations; tolerance {tolerance:g} is below rounding.")
 
 
@@ -94,7 +100,7 @@ def by_doubling(process: TaskProcess, c: float, *, scaled: bool, tolerance: floa
     while True:
         bound = float(factor) * largest_reward_gap / (1.0 - c)
         if bound <= tolerance:
-            return Metric(now, bound, passes)
+            return Metric(now, bound + _rounding(now, c), passes)
         _in_blocks(process.tasks, rows)
         now, after = after, now
         steps, factor, passes = steps[steps], factor * factor, passes + 1

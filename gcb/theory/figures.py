@@ -158,16 +158,16 @@ def arithmetic_figure(rows: Sequence[Arithmetic]) -> Figure:
 
 
 def growth_figure(deterministic: Sequence[Timing], stochastic: Sequence[Timing]) -> Figure:
-    """Seconds against state-goal pairs."""
+    """Processor seconds against state-goal pairs."""
     figure, axes = _figure(9.5, 3.6, 2)
     for ax, timings, title in ((axes[0], deterministic, "deterministic"), (axes[1], stochastic, "stochastic")):
         for colour, method in zip(COLOURS, dict.fromkeys(timing.method for timing in timings), strict=False):
             part = [timing for timing in timings if timing.method == method]
             ax.loglog(
-                [t.pairs for t in part], [t.seconds for t in part], "o-", color=colour, label=method, markersize=4
+                [t.pairs for t in part], [t.cpu_seconds for t in part], "o-", color=colour, label=method, markersize=4
             )
         ax.axhline(60, color=GREY, linestyle="--", linewidth=1)
-        ax.set(title=title, xlabel="state-goal pairs", ylabel="seconds")
+        ax.set(title=title, xlabel="state-goal pairs", ylabel="processor seconds")
         ax.set_xticks(sorted({timing.pairs for timing in timings}))
         ax.xaxis.set_major_formatter("{x:,.0f}")
         ax.minorticks_off()

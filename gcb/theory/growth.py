@@ -83,6 +83,6 @@ def stochastic_timings(goals: Sequence[int] = STOCHASTIC_GOALS) -> list[Timing]:
 
 
 def slope(timings: Sequence[Timing], method: str) -> float:
-    """The exponent of pairs in seconds, from the two largest runs of a method."""
-    (small, large) = sorted((t for t in timings if t.method == method), key=lambda t: t.pairs)[-2:]
-    return float(np.log(large.seconds / small.seconds) / np.log(large.pairs / small.pairs))
+    """The exponent of pairs in processor seconds, from the three largest runs of a method."""
+    largest = sorted((t for t in timings if t.method == method), key=lambda t: t.pairs)[-3:]
+    return float(np.polyfit(np.log([t.pairs for t in largest]), np.log([t.cpu_seconds for t in largest]), 1)[0])

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 OPEN, CLOSED = -1.0, 1.0
 RAISED = 0.02
 IN_LINE = np.radians(5.0)
-ABOVE_HANDLE = 0.035
+ABOVE_HANDLE = 0.025
 ABOVE_BUTTON = 0.02
 AT_HANDLE = 0.0375
 PUSH_GAIN = 6.0  # action per metre of opening that is missing
 PRESS_DEPTH = 0.0125  # deeper than what toggles, short of the end of the travel: no force against a stop
 TIP_TO_PAD = 0.015
+HALF_CAP = 0.01  # the button's height is that of the middle of its cap
 
 
 class Expert:
@@ -55,7 +56,7 @@ class Expert:
     def _press_button(self):
         """Go above the button with closed fingers and press it down."""
         x, y, _ = self._env.cabinet.button()
-        pressed = np.array([x, y, self._env.layout.button_z - PRESS_DEPTH + TIP_TO_PAD])
+        pressed = np.array([x, y, self._env.layout.button_z - PRESS_DEPTH + HALF_CAP + TIP_TO_PAD])
         while np.linalg.norm(self._way(pressed)[:2]) > ABOVE_BUTTON / METRES_PER_ACTION:
             x, y, _ = self._way(pressed)
             yield _action(x, y, self._rise(), 0.0, CLOSED)

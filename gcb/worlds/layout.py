@@ -25,6 +25,7 @@ FRAME_HALF = np.array([0.09375, 0.08125])
 BUTTON_TOGGLES = 0.01  # a press deeper than this toggles the bottom drawer
 DRAWER_TOLERANCE = 0.05
 BUTTON_TOLERANCE = 0.008
+SETTLED = 0.01  # a goal rollout goes on until the drawer stands this near to its target
 
 SUBSTEPS = 10
 SUBSTEP_SECONDS = 1 / 240

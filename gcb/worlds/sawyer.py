@@ -18,7 +18,9 @@ MAX_YAW = np.radians(120.0)  # the fingers are symmetric: every direction is wit
 MAX_FORCE = 100.0
 POSITION_GAIN = 0.3  # ten substeps cover all but 0.7**10 = 3 % of the way
 IK_ITERATIONS = 100
-IK_RESIDUAL = 1e-4
+# PyBullet stops as soon as the position alone is within this: with its own 1e-4 a turn on the spot ended after one
+# iteration, a degree short and a centimetre away. So never: all iterations are made.
+IK_RESIDUAL = 1e-12
 
 
 def _pointing_down(yaw: float) -> tuple[float, ...]:

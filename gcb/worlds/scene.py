@@ -19,6 +19,7 @@ from gcb.worlds.layout import (
     FRAME_HALF,
     HANDLE_CLOSED,
     HANDLE_RADIUS,
+    SETTLED,
     TRAVEL,
     WORKSPACE_HIGH,
     WORKSPACE_LOW,
@@ -99,7 +100,7 @@ def draw_opening(rng: np.random.Generator) -> tuple[float, float]:
     half = TRAVEL / 2
     upper = opening > half
     target = rng.uniform(half, TRAVEL) if upper else rng.uniform(0.0, half)
-    if abs(target - opening) < DRAWER_TOLERANCE:
+    if abs(target - opening) < DRAWER_TOLERANCE + SETTLED:  # a goal may fall short of its target by as much
         target = 0.0 if upper else TRAVEL
     return float(opening), float(target)
 

@@ -18,6 +18,7 @@ from gcb.worlds.layout import (
     BUTTON_TOGGLES,
     GRAVITY,
     HORIZON,
+    SETTLED,
     SOLVER_ITERATIONS,
     SUBSTEP_SECONDS,
     SUBSTEPS,
@@ -33,7 +34,6 @@ CAMERA_TARGET = [0.7, 0.0, -0.25]
 CAMERA_YAW, CAMERA_PITCH = 90.0, -37.0
 FIELD_OF_VIEW, NEAR, FAR = 60.0, 0.1, 2.0
 TABLE_COLOR = [0.55, 0.45, 0.35, 1.0]
-SETTLED = 0.01  # a goal rollout goes on until the drawer stands this near to its target
 MAX_DRAWS = 100
 
 

@@ -19,8 +19,7 @@ def test_blocks_and_doubling_agree_with_the_operator(drawn, scaled, c):
     exact = metric(process, c, scaled=scaled)
     for solve in (iterate_blocked, by_doubling):
         found = solve(process, c, scaled=scaled)
-        np.testing.assert_allclose(found.distances, exact, atol=2e-4)
-        assert found.error_bound <= 1e-4
+        assert np.abs(found.distances - exact).max() <= found.error_bound + 1e-9 <= 1.2e-4
 
 
 def test_more_rows_than_a_block_agree_too():

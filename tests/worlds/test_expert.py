@@ -58,6 +58,8 @@ def test_it_presses_with_closed_fingers_from_above(button_drawer):
     assert seen[began, 3] == pytest.approx(-0.14, abs=1e-4)
     assert seen[:, 3].min() < -0.15
     assert seen[-1, 4]
+    np.testing.assert_allclose(seen[-1, :2], [0.68, 0.12], atol=0.01)  # it does not slide off
+    assert env.cabinet.button()[2] > env.layout.button_z - 0.0145  # nor run against the stop
 
 
 def test_it_stops_pushing_at_the_target(drawer):

@@ -16,9 +16,8 @@ from gcb.errors import GCBError
 from gcb.worlds import WORLDS, TabletopEnv, make_world
 from gcb.worlds.distractors import SHAPES
 from gcb.worlds.expert import Expert
-from gcb.worlds.layout import BUTTON, HANDLE, TABLE_Z, reached
+from gcb.worlds.layout import BUTTON, HANDLE, SETTLED, TABLE_Z, reached
 from gcb.worlds.scene import Distractor
-from gcb.worlds.tabletop import SETTLED
 
 KEYS = ["observation", "achieved_goal", "desired_goal"]
 

@@ -9,7 +9,7 @@ import pytest
 from gcb.errors import GCBError
 from gcb.files import read_json
 from gcb.theory import run
-from gcb.theory.run import SECTIONS
+from gcb.theory.report import SECTIONS
 from gcb.theory.verdicts import as_markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
