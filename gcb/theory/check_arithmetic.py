@@ -6,6 +6,7 @@ world, and the arithmetic says φ(s, g) = φ(g, g) for all s. But two steps from
 """
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from gcb.theory.metric import metric, reward_weight
 from gcb.theory.policies import evaluate, optimal_policy
 from gcb.theory.process import TaskProcess, on_policy
 from gcb.theory.verdicts import Tally, Verdict
+
+ORDER_STRIDE = 7  # every seventh of the 120 orders of five actions
 
 
 def unrolled_phi(
@@ -90,7 +93,23 @@ class Arithmetic:
     """The share of φ(s, g) - φ(g, g) that the best ψ leaves unexplained."""
     accuracy: float | None
     """How often the nearest neighbour is the analogous goal; None where displacement has no meaning."""
+    accuracy_range: tuple[float, float] | None
+    """Its least and most over the orders in which π* breaks ties; `accuracy` and `unexplained` are medians."""
     chance: float
+
+
+def _tie_orders(world: GCMDP) -> list[GCMDP]:
+    """The same world with its actions in other orders: π* takes the first of equally good ones, and that matters."""
+    orders = list(permutations(range(world.actions)))[::ORDER_STRIDE]
+    return [GCMDP(world.P[:, order], world.goals, world.gamma, world.achieved) for order in orders]
+
+
+def _measure(world: GCMDP, c: float, weight: float, cells: Integers | None) -> tuple[float, float | None]:
+    """What the best ψ leaves unexplained, and how often it points at the analogous goal."""
+    policy = optimal_policy(world)
+    phi = unrolled_phi(on_policy(world, policy), c, scaled=True, action_weight=weight)
+    psi, unexplained = best_psi(world, phi, evaluate(world, policy).reshape(-1) > 1e-9)
+    return unexplained, None if cells is None else analogy_accuracy(world, phi, psi, cells)
 
 
 def arithmetic_table(c: float = 0.9) -> list[Arithmetic]:
@@ -101,14 +120,15 @@ def arithmetic_table(c: float = 0.9) -> list[Arithmetic]:
     worlds["drawer and button"] = drawer_button_world()
     rows = []
     for name, world in worlds.items():
-        policy = optimal_policy(world)
-        process, reached = on_policy(world, policy), evaluate(world, policy).reshape(-1) > 1e-9
+        cells = np.argwhere(np.ones(plans[name])) if name in plans else None
+        variants = _tie_orders(world) if cells is not None else [world]
         for weight in (0.0, 1.0, 10.0):
-            phi = unrolled_phi(process, c, scaled=True, action_weight=weight)
-            psi, unexplained = best_psi(world, phi, reached)
-            cells = np.argwhere(np.ones(plans[name])) if name in plans else None
-            accuracy = None if cells is None else analogy_accuracy(world, phi, psi, cells)
-            rows.append(Arithmetic(name, weight, unexplained, accuracy, 1 / world.states))
+            found = [_measure(variant, c, weight, cells) for variant in variants]
+            unexplained = float(np.median([share for share, _ in found]))
+            hits = [hit for _, hit in found if hit is not None]
+            accuracy = float(np.median(hits)) if hits else None
+            span = (min(hits), max(hits)) if hits else None
+            rows.append(Arithmetic(name, weight, unexplained, accuracy, span, 1 / world.states))
     return rows
 
 

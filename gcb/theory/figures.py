@@ -143,6 +143,8 @@ def arithmetic_figure(rows: Sequence[Arithmetic]) -> Figure:
         known = [name for name in worlds if chosen[name].accuracy is not None]
         accuracy = [chosen[name].accuracy or 0.0 for name in known]
         right.bar(np.arange(len(known)) + offset, accuracy, 0.25, color=COLOURS[number])
+        for place, name in enumerate(known):
+            right.plot([place + offset] * 2, chosen[name].accuracy_range or (), color="black", linewidth=1.5)
         right.set_xticks(range(len(known)), known, fontsize=8)
         if number == 0:
             for place, name in enumerate(known):
@@ -152,7 +154,7 @@ def arithmetic_figure(rows: Sequence[Arithmetic]) -> Figure:
     left.set(title="share of φ(s,g) − φ(g,g) that the best ψ leaves unexplained", ylim=(0, 1.25))
     left.title.set_fontsize(10)
     left.legend(frameon=False, fontsize=8, ncols=3, loc="upper left")
-    right.set_title("analogous goal is the nearest neighbour (line: chance)", fontsize=10)
+    right.set_title("analogous goal is the nearest neighbour; —: chance, |: orders of ties", fontsize=10)
     right.set_ylim(0, 1.05)
     return figure
 

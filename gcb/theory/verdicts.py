@@ -15,7 +15,10 @@ class Verdict:
     """Where the claim stands in the paper."""
     claim: str
     expected: bool
-    """Ought it to hold, by the corrected theory? False for what the text says and a counter-example refutes."""
+    """Ought it to hold, by the corrected theory? False for what the text says and a counter-example refutes.
+
+    For what is learned there is no theory: there it says what was measured when the check was written.
+    """
     violations: int
     """In how many of the cases it failed."""
     cases: int
