@@ -154,7 +154,7 @@ def arithmetic_figure(rows: Sequence[Arithmetic]) -> Figure:
     left.set(title="share of φ(s,g) − φ(g,g) that the best ψ leaves unexplained", ylim=(0, 1.25))
     left.title.set_fontsize(10)
     left.legend(frameon=False, fontsize=8, ncols=3, loc="upper left")
-    right.set_title("analogous goal is the nearest neighbour; —: chance, |: orders of ties", fontsize=10)
+    right.set_title("the analogous goal is nearest (—: chance, |: by order of ties)", fontsize=10)
     right.set_ylim(0, 1.05)
     return figure
 

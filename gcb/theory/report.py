@@ -167,7 +167,7 @@ def run(
 ) -> list[Verdict]:
     """Check every claim, write verdicts.md, verdicts.json and the figures to `out_dir`, and return the verdicts.
 
-    About 90 processor seconds in two processes; `quick` takes fewer worlds and steps, in one process.
+    About 120 processor seconds in two processes; `quick` takes fewer worlds and steps, in one process.
     """
     size, workers = (QUICK if quick else FULL), workers or (1 if quick else 2)
     if workers < 1:
