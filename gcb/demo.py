@@ -17,7 +17,7 @@ from gcb.statistics import Rate
 
 @dataclass(frozen=True)
 class DemoSize:
-    """How much to do: the defaults take about ten minutes on two idle cores."""
+    """How much to do: by default what two cores do in a quarter of an hour."""
 
     world: str = "gcb/ButtonDrawer-v0"
     transitions: int = 20_000

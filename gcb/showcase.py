@@ -61,7 +61,7 @@ def expert_video(env_id: str, path: Path, episodes: int, seed: int, noise: float
     env = make_world(env_id, **options)
     clips, goals = [], []
     for index in range(episodes):
-        observation, _ = env.reset(seed=episode_seed("eval", seed, index))
+        observation, _ = _reset_in_turn(env, seed, index)
         goals.append(observation["desired_goal"])
         frames = [observation["observation"]]
         for _ in _play(env, noise, episode_noise("eval", seed, index)):
@@ -79,8 +79,7 @@ def world_sheet(env_id: str, path: Path, rows: int, seed: int, **options: Any) -
     env = make_world(env_id, analogy="strict", **options)
     pictures: list[np.ndarray] = []
     for index in range(rows):
-        task = env.layout.tasks[index % len(env.layout.tasks)]
-        observation, info = env.reset(seed=episode_seed("eval", seed, index), options={"task": task})
+        observation, info = _reset_in_turn(env, seed, index)
         example = info["example"]
         pictures += [observation["observation"], observation["desired_goal"], example.state_image, example.goal_image]
     env.close()
@@ -89,6 +88,12 @@ def world_sheet(env_id: str, path: Path, rows: int, seed: int, **options: Any) -
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, buffer.getvalue())
+
+
+def _reset_in_turn(env: TabletopEnv, seed: int, index: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Episode number `index`, its task taken in turn, so that a few episodes show every one."""
+    task = env.layout.tasks[index % len(env.layout.tasks)]
+    return env.reset(seed=episode_seed("eval", seed, index), options={"task": task})
 
 
 def _play(env: TabletopEnv, noise: float, rng: np.random.Generator) -> Iterator[bool]:

@@ -10,9 +10,9 @@ TINY = DemoSize(transitions=120, preset="smoke", steps=4, episodes=2)
 
 
 def test_the_demo_makes_what_it_promises(tmp_path):
-    said = Console(file=io.StringIO(), width=200)
-    demo(tmp_path, said, TINY)
-    text = said.file.getvalue()
+    said = io.StringIO()
+    demo(tmp_path, Console(file=said, width=200), TINY)
+    text = said.getvalue()
     for name, _ in PICTURES:
         assert (tmp_path / name).stat().st_size > 0
         assert name in text
