@@ -5,13 +5,13 @@ Both regress the dataset's actions and nothing else; what a representation is wo
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from gcb.errors import GCBError
 from gcb.methods.base import Features, Frames, Method, Shapes
+from gcb.methods.parts import EncoderConfig
 from gcb.nets import encoder
 
 PLAIN_CLONING = {"iql": {"temperature": inf}}
@@ -19,24 +19,8 @@ PLAIN_CLONING = {"iql": {"temperature": inf}}
 
 
 @dataclass(frozen=True)
-class CloningConfig:
+class CloningConfig(EncoderConfig):
     """The encoder of a cloned policy."""
-
-    encoder: Literal["paper", "small"] = "small"
-    """Which convolutions; see gcb.nets.ENCODERS."""
-    size: int = 256
-    """Dimension of the encoder's output."""
-    learning_rate: float = 5e-4
-    """Learning rate of the encoder."""
-    weight_decay: float = 1e-4
-    """Weight decay of the encoder."""
-
-    def __post_init__(self) -> None:
-        for name in ("size", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise GCBError(f"method_config.{name} is {getattr(self, name)}; it must be above 0.")
-        if not self.weight_decay >= 0:
-            raise GCBError(f"method_config.weight_decay is {self.weight_decay}; it must not be negative.")
 
 
 class Cloning(Method):

@@ -3,18 +3,17 @@
 The equations stand in `gcb.losses`; the reasons for what the default adds to the paper's text in docs/method.md.
 """
 
-import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from gcb.errors import GCBError
 from gcb.losses import Norm, phi_loss, psi_loss
 from gcb.methods.base import Features, Frames, Method, Shapes
 from gcb.methods.dynamics import Dynamics, DynamicsKind, make_dynamics
+from gcb.methods.parts import follow, normalised, slow_copy
 from gcb.nets import EncoderKind, encoder, mlp
 
 
@@ -42,10 +41,12 @@ class GCBConfig:
     """φ̄ follows φ as a moving average at this rate; none for the paper's stop-gradient of φ itself."""
     grounded: bool = True
     """Subtract φ(g, g) in L_ψ (Eq. psi_obj) or not (Eq. analogy)."""
-    metric_weight: float = 1.0
-    """Weight of L_φ."""
+    metric_weight: float = 10.0
+    """Weight of L_φ, 1 in the paper; scaled by 1 - γ, its distances and their errors are small."""
     arithmetic_weight: float = 0.1
-    """Weight of L_ψ, averaged over dimensions."""
+    """Weight of L_ψ."""
+    relative_arithmetic: bool = True
+    """Measure L_ψ by the squared length of what it explains: else a metric of small distances would silence it."""
     reward_decoder: bool = True
     """Predict r from φ(s, g) and φ(s', g) (Eq. r_loss)."""
     action_decoder: bool = True
@@ -103,7 +104,9 @@ PAPER = {
     "action_gap": 0.0,
     "action_decoder": False,
     "target_rate": None,
+    "metric_weight": 1.0,
     "arithmetic_weight": 1.0,
+    "relative_arithmetic": False,
     "rl_gradient": "none",
     "first_share": 0.0,
     "passage": None,
@@ -131,7 +134,7 @@ class GCB(Method):
         self._psi = encoder(config.encoder, observation, size, norm=config.output_norm)
         self._target = None
         if config.target_rate is not None:
-            self._target = copy.deepcopy(self._phi).requires_grad_(False)
+            self._target = slow_copy(self._phi)
         self.reward_decoder = RewardDecoder(size) if config.reward_decoder else None
         self.action_decoder = mlp([size, 256, shapes.action]) if config.action_decoder else None
         self.dynamics: Dynamics | None = make_dynamics(config.dynamics, size, shapes.action)
@@ -211,15 +214,15 @@ class GCB(Method):
         with torch.no_grad():
             phi_goal = self._phi_of(self._phi, goal, goal) if config.grounded else None
         loss, psi_logs = psi_loss(phi, phi_goal, psi, psi_goal)
-        losses["psi_loss"] = config.arithmetic_weight * loss / config.size
+        if config.relative_arithmetic:
+            loss = loss * (psi_logs["psi_unexplained"] / loss.detach().clamp_min(1e-12))
+        losses["psi_loss"] = config.arithmetic_weight * loss
         return losses, {**logs, **psi_logs}
 
     def after_step(self) -> None:
         """φ̄ follows φ."""
         if self._target is not None and self.config.target_rate is not None:
-            with torch.no_grad():
-                for slow, fast in zip(self._target.parameters(), self._phi.parameters(), strict=True):
-                    slow.lerp_(fast, self.config.target_rate)
+            follow(self._target, self._phi, self.config.target_rate)
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
         config = self.config
@@ -270,7 +273,7 @@ class GCB(Method):
 
     def _normalised(self, embedding: Tensor) -> Tensor:
         """What the policy sees has one scale, whatever the metric's scale is."""
-        return embedding if self.config.output_norm else functional.layer_norm(embedding, embedding.shape[-1:])
+        return embedding if self.config.output_norm else normalised(embedding)
 
     def _narrow(self, phi: Tensor) -> Tensor:
         """The passage from φ to the policy."""

@@ -1,0 +1,32 @@
+"""A training step of every method against GCB's, at the same encoder."""
+
+import torch
+
+from benchmarks.rows import Row, cpu_medians
+from benchmarks.training import random_pictures
+from gcb.config import make_config
+from gcb.methods import METHODS
+from gcb.nets import parameters_size
+from gcb.training import Sitting
+
+ROUNDS = 7
+LIMIT = 2.5
+
+
+def run() -> list[Row]:
+    """Sampling and augmentation included; the preset is laptop, its batch and encoder the same for all."""
+    data = random_pictures()
+    sittings = {
+        name: Sitting(make_config(name, "laptop", {"device": "cpu"}), data, torch.device("cpu")) for name in METHODS
+    }
+    jobs = [lambda sitting=sitting: sitting.learner.step(sitting._next_frames(), 0) for sitting in sittings.values()]
+    times = dict(zip(sittings, cpu_medians(*jobs, rounds=ROUNDS), strict=True))
+    return [
+        Row(
+            f"{name}: training step / gcb's",
+            times[name] / times["gcb"],
+            LIMIT if name != "gcb" else None,
+            f"{1e3 * times[name]:.0f} ms on one core, {parameters_size(sitting.learner.method) / 1e6:.2f} M parameters",
+        )
+        for name, sitting in sittings.items()
+    ]

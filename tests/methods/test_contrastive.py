@@ -1,0 +1,82 @@
+"""CPC and CURL: what is contrasted with what, and that it can be learned."""
+
+import pytest
+import torch
+from batches import VECTORS, fitted, image_batch, made, vector_batch
+
+from gcb.methods.cpc import CPC
+
+
+def by_hand(method, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    similarity = torch.stack([torch.stack([one @ method.contrast.bilinear @ other for other in key]) for one in query])
+    return torch.stack([row.logsumexp(0) - row[index] for index, row in enumerate(similarity)]).mean()
+
+
+def test_cpc_contrasts_states_with_their_next() -> None:
+    method, batch = made("cpc", contrast_weight=0.5), image_batch()
+    expected = by_hand(method, method._psi(batch.state), method._psi(batch.next_state))
+    assert method.learn(batch).loss.item() == pytest.approx(0.5 * expected.item(), rel=1e-4)
+
+
+def test_cpc_learns_from_both_ends() -> None:
+    method, batch = made("cpc"), image_batch()
+    state = torch.randn(8, 32, requires_grad=True)
+    following = torch.randn(8, 32, requires_grad=True)
+    method.objective(batch, state, following)[0].backward()
+    assert state.grad is not None
+    assert following.grad is not None
+
+
+def test_cpc_shifts_the_two_pictures_of_a_pair_on_their_own() -> None:
+    assert not any({"state", "next_state"} <= together for together in CPC.shifted_together)
+
+
+def test_curl_contrasts_states_with_another_view_through_the_slow_encoder() -> None:
+    method, batch = made("curl", view_shift=0), image_batch()
+    for parameter in method._slow.parameters():
+        parameter.data += 0.01
+    expected = by_hand(method, method._psi(batch.state), method._slow(batch.state))
+    assert method.learn(batch).loss.item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_curls_slow_encoder_follows_and_has_no_gradient() -> None:
+    method = made("curl", momentum_rate=0.25)
+    name, parameter = next(iter(method._psi.named_parameters()))
+    before, slow = parameter.detach().clone(), method._slow.get_parameter(name)
+    assert torch.equal(before, slow)
+    parameter.data += 1
+    method.after_step()
+    torch.testing.assert_close(slow, before + 0.25)
+    method.learn(image_batch()).loss.backward()
+    assert all(one.grad is None for one in method._slow.parameters())
+
+
+def test_curls_other_view_is_the_picture_moved() -> None:
+    method, image = made("curl", view_shift=3), torch.zeros(50, 32, 32, 3, dtype=torch.uint8)
+    image[:, 16, 16] = 200
+    torch.manual_seed(0)
+    views = method.other_view(image)
+    places = [tuple(view[..., 0].nonzero()[0].tolist()) for view in views]
+    assert all(abs(row - 16) <= 3 and abs(column - 16) <= 3 for row, column in places)
+    assert len(set(places)) > 10
+    torch.manual_seed(0)
+    assert torch.equal(method.other_view(image), views)
+
+
+def test_curl_scales_vectors() -> None:
+    method, batch = made("curl", view_scale=0.2), vector_batch()
+    scale = method.other_view(batch.state) / batch.state
+    assert scale.std(1).max() < 1e-4
+    assert scale.min() >= 0.8 - 1e-4
+    assert scale.max() <= 1.2 + 1e-4
+    assert scale[:, 0].std() > 0.01
+
+
+@pytest.mark.parametrize("name", ["cpc", "curl"])
+def test_one_batch_can_be_told_apart(name: str) -> None:
+    """The optimum is 0; chance is log 8 = 2.08."""
+    method, batch = made(name, VECTORS), vector_batch()
+    losses = fitted(method, batch, 60)
+    assert losses[0] > 0.5
+    assert max(losses[-5:]) < 0.02
+    assert method.learn(batch).logs["contrast_found"] == 1.0

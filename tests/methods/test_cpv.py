@@ -1,0 +1,60 @@
+"""CPV: plans that add up, by hand; and a pair encoder that learns (in the authors' release it did not)."""
+
+import pytest
+import torch
+from batches import fitted, image_batch, made
+
+from gcb.errors import GCBError
+from gcb.methods.cpv import CPVConfig, composition_loss
+
+
+def test_the_composition_loss_by_hand() -> None:
+    done, left = torch.tensor([[1.0, 0.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 3.0]])
+    whole = torch.tensor([[2.0, 1.0], [0.0, 3.0]])
+    # sums (2, 0) and (0, 3): to their own wholes 1 and 0, to each other's 4 + 9 and 4 + 4.
+    assert composition_loss(done, left, whole, margin=1.0).item() == 0.0
+    assert composition_loss(done, left, whole, margin=13.0).item() == pytest.approx(((1 - 13 + 13) + (0 - 8 + 13)) / 2)
+
+
+def test_what_is_done_is_taken_off_what_is_to_be_done() -> None:
+    method, batch = made("cpv", passage=None), image_batch()
+    features = method.learn(batch)
+    whole, done, next_done = (method._pair(batch.first, later) for later in (batch.goal, batch.state, batch.next_state))
+    torch.testing.assert_close(features.critic_task, whole - done)
+    torch.testing.assert_close(features.next_task, whole - next_done)
+
+
+def test_nothing_is_left_at_the_goal() -> None:
+    for method in (made("cpv"), made("cpv", passage=None)):
+        batch = image_batch()
+        left = method.goal_features(batch.first, batch.goal, batch.goal)
+        torch.testing.assert_close(left, torch.zeros_like(left))
+
+
+def test_an_examples_plan_takes_the_place_of_the_whole() -> None:
+    method, batch = made("cpv"), image_batch()
+    example = (batch.earlier, batch.next_state)
+    seen = method.example_features(batch.first, batch.state, example)
+    torch.testing.assert_close(seen, method.phi(*example) - method.phi(batch.first, batch.state))
+
+
+def test_the_policys_gradient_reaches_the_pair_encoder() -> None:
+    method = made("cpv", composition_weight=0.0)
+    features = method.learn(image_batch())
+    assert features.loss.item() == 0.0
+    features.actor_task.square().sum().backward()
+    assert all(one.grad is not None and one.grad.abs().sum() > 0 for one in method._pair.parameters())
+
+
+def test_one_batch_adds_up() -> None:
+    method, batch = made("cpv", composition_weight=1.0, margin=5.0), image_batch()
+    losses = fitted(method, batch, 60)
+    assert losses[0] > 1.0
+    assert losses[-1] < 0.05
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(GCBError, match=r"margin is -1\.0; it must not be negative"):
+        CPVConfig(margin=-1.0)
+    with pytest.raises(GCBError, match="rl_gradient is 'none'"):
+        CPVConfig(rl_gradient="none")

@@ -1,0 +1,73 @@
+"""The yardstick after CTA: a value that is a product, a task that is a difference, a bilinear meeting."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from batches import fitted, image_batch, made
+
+from gcb.errors import GCBError
+from gcb.methods.cta import field_value
+from gcb.methods.parts import normalised
+
+
+def test_the_field_by_hand() -> None:
+    state, goal = torch.tensor([[1.0, 2.0, 0.0, 1.0]]), torch.tensor([[3.0, 0.5, 9.0, 2.0]])
+    assert field_value(state, goal).tolist() == [(3 + 1 + 0 + 2) / 2]
+
+
+def test_the_value_loss_by_hand() -> None:
+    method = made("cta", value_discount=0.5, expectile=0.8, value_weight=2.0)
+    value, future = torch.tensor([0.0, 0.5, 0.9]), torch.tensor([0.8, 7.0, 3.0])
+    reward, terminal = torch.tensor([0.0, 0.0, 1.0]), torch.tensor([False, False, True])
+    # Targets: .5 · .8; .5 · 1, for no value is above 1; 1, for nothing follows. Above by .4, 0 and .1.
+    loss, _ = method.value_loss(value, future, reward, terminal)
+    assert loss.item() == pytest.approx(2 * 0.8 * (0.4**2 + 0 + 0.1**2) / 3)
+    below, _ = method.value_loss(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([0.0]), torch.tensor([False]))
+    assert below.item() == pytest.approx(2 * 0.2)
+
+
+def test_the_bootstrap_comes_from_the_slow_copies() -> None:
+    method, batch = made("cta"), image_batch()
+    before = method.learn(batch).loss.item()
+    for parameter in [*method._slow_state.parameters(), *method._slow_psi.parameters()]:
+        parameter.data += 0.05
+    assert method.learn(batch).loss.item() != before
+    method.learn(batch).loss.backward()
+    assert all(one.grad is None for one in method._slow_psi.parameters())
+    assert all(one.grad is not None for one in [*method._psi.parameters(), *method._state.parameters()])
+
+
+def test_task_and_state_meet_bilinearly() -> None:
+    """Twice the state's part is twice the result; so is twice the task's."""
+    method = made("cta", passage=None)
+    method.of_state.bias.data.zero_()
+    change, state = torch.randn(3, 32), torch.randn(3, 32)
+    seen = method.narrow(torch.cat([change, state], -1))
+    torch.testing.assert_close(method.narrow(torch.cat([2 * change, state], -1)), 2 * seen)
+    torch.testing.assert_close(method.narrow(torch.cat([change, 2 * state], -1)), 2 * seen)
+
+
+def test_the_task_is_a_difference_of_fields() -> None:
+    method, batch = made("cta", passage=None), image_batch()
+    change = normalised(method.psi(batch.goal) - method.psi(batch.first))
+    expected = method.of_task(change) * method.of_state(method.state_features(batch.state))
+    torch.testing.assert_close(method.learn(batch).critic_task, expected)
+    torch.testing.assert_close(method.phi(batch.first, batch.goal), method.psi(batch.goal) - method.psi(batch.first))
+
+
+def test_one_batch_can_be_fitted() -> None:
+    """Where every transition is the last, the value to learn is the reward: the optimum is 0."""
+    batch = image_batch()
+    batch = replace(batch, terminal=torch.ones_like(batch.terminal), reward=(torch.arange(8) % 2).float())
+    losses = fitted(made("cta"), batch, 80)
+    assert losses[0] > 0.1
+    assert losses[-1] < 0.005
+
+
+def test_settings_are_checked() -> None:
+    for name in ("value_discount", "expectile", "slow_rate"):
+        settings: dict[str, Any] = {name: 1.5}
+        with pytest.raises(GCBError, match=f"{name} is 1.5; it must lie above 0 and not beyond 1"):
+            made("cta", **settings)

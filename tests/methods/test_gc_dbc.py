@@ -1,0 +1,85 @@
+"""GC-DBC: the metric on pairs, by hand, and that one batch can be fitted."""
+
+from typing import Any
+
+import pytest
+import torch
+from batches import VECTORS, encoder_gradient, fitted, image_batch, made, vector_batch
+from torch import Tensor, nn
+
+from gcb.errors import GCBError
+from gcb.methods import Frames
+
+
+class Difference(nn.Module):
+    """φ(s, g) = the first two numbers of g - s."""
+
+    def forward(self, state: Tensor, goal: Tensor) -> Tensor:
+        return (goal - state)[:, :2]
+
+
+class Constant(nn.Module):
+    """Decodes the same whatever it is given."""
+
+    def __init__(self, *values: float) -> None:
+        super().__init__()
+        self.values = torch.tensor(values)
+
+    def forward(self, phi: Tensor) -> Tensor:
+        return self.values.expand(len(phi), -1)
+
+
+def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"metric_discount": 0.5, "scale_reward": False, "target_rate": None, "metric_weight": 2.0, "size": 2}
+    method = made("gc_dbc", VECTORS, **settings)
+    method._phi, method.action_decoder = Difference(), Constant(0.5, 0.0)
+    method.reward_decoder.layers = Constant(0.25)
+    goal, state, following = torch.zeros(2, 7), torch.zeros(2, 7), torch.zeros(2, 7)
+    goal[1, :2] = torch.tensor([3.0, 5.0])  # φ is (0, 0) and (3, 5), at distance 4 in the mean of ℓ1
+    following[1, :2] = torch.tensor([1.0, 1.0])  # then (0, 0) and (2, 4), at 3
+    action, reward = torch.tensor([[0.5, 0.0], [-0.5, 0.0]]), torch.tensor([0.0, 1.0])
+    monkeypatch.setattr(torch, "randperm", lambda rows, device=None: torch.tensor([1, 0]))
+    features = method.learn(Frames(state, following, goal, action, reward, reward.bool()))
+    metric = (4 - 1 - 0.5 * 3) ** 2
+    decoded_reward, decoded_action = (0.25**2 + 0.75**2) / 2, (0 + 0 + 1 + 0) / 4
+    assert features.loss.item() == pytest.approx(2 * metric + decoded_reward + decoded_action)
+    assert features.logs["phi_loss"].item() == pytest.approx(2 * metric)
+
+
+def test_the_target_has_no_gradient_and_follows() -> None:
+    method, batch = made("gc_dbc", target_rate=0.5, rl_gradient="none"), image_batch()
+    assert encoder_gradient(method, method.learn(batch).actor_task) == 0
+    slow, fast = next(method._slow.parameters()), next(method._phi.parameters())
+    before = slow.clone()
+    fast.data += 1
+    method.after_step()
+    torch.testing.assert_close(slow, before + 0.5)
+    assert not slow.requires_grad
+
+
+def test_one_batch_can_be_fitted() -> None:
+    """The optimum is 0: a metric of the batch's rewards and actions, rewards and actions decoded."""
+    method = made("gc_dbc", VECTORS, target_rate=None)
+    losses = fitted(method, vector_batch(), 150)
+    assert losses[0] > 0.3
+    assert max(losses[-5:]) < 0.02
+
+
+def test_without_an_action_gap_there_is_no_action_decoder() -> None:
+    assert made("gc_dbc", action_gap=0.0).action_decoder is None
+
+
+def test_it_has_no_state_embedding() -> None:
+    with pytest.raises(NotImplementedError, match="gc_dbc has no state embedding ψ"):
+        made("gc_dbc").psi(image_batch().state)
+
+
+def test_settings_are_checked() -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"metric_discount": 0.0}, "metric_discount is 0.0; it must lie above 0"),
+        ({"target_rate": 2.0}, "target_rate is 2.0"),
+        ({"action_gap": -1.0}, "action_gap is -1.0"),
+    ]
+    for settings, message in wrong:
+        with pytest.raises(GCBError, match=message):
+            made("gc_dbc", **settings)

@@ -1,0 +1,110 @@
+"""The two autoencoders: the evidence bound by hand, and pictures that come back."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from batches import VECTORS, fitted, image_batch, made, vector_batch
+
+from gcb.errors import GCBError
+from gcb.methods.parts import normalised
+from gcb.methods.vae import VAEConfig, evidence_loss, mean_and_log_variance, sampled
+
+BOTH = pytest.mark.parametrize("name", ["vae", "cc_vae"])
+
+
+def test_the_evidence_bound_by_hand() -> None:
+    config = VAEConfig(observation_std=0.5, kl_weight=2.0, reconstruction_weight=3.0)
+    drawn, target = torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 1.5]])
+    mean, log_variance = torch.tensor([[2.0]]), torch.tensor([[math.log(4.0)]])
+    loss, logs = evidence_loss(drawn, target, mean, log_variance, config)
+    error = 1**2 + 0.5**2
+    divergence = 0.5 * (2**2 + 4 - 1 - math.log(4))
+    assert loss.item() == pytest.approx(3 * (0.5 * error / 0.25 + 2 * divergence) / 2)
+    assert logs["pixel_error"].item() == pytest.approx(error / 2)
+    assert logs["divergence"].item() == pytest.approx(divergence)
+
+
+def test_a_posterior_that_is_the_prior_costs_nothing() -> None:
+    nothing = torch.zeros(3, 4)
+    assert evidence_loss(nothing, nothing, nothing, nothing, VAEConfig())[0].item() == 0.0
+
+
+def test_draws_have_the_posteriors_mean_and_spread() -> None:
+    torch.manual_seed(0)
+    draws = sampled(torch.full((20_000, 1), 3.0), torch.full((20_000, 1), 2 * math.log(0.5)))
+    assert draws.mean().item() == pytest.approx(3.0, abs=0.02)
+    assert draws.std().item() == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_policy_sees_the_mean_not_a_draw() -> None:
+    method, batch = made("vae"), image_batch()
+    mean, _ = mean_and_log_variance(method._psi(batch.state))
+    torch.testing.assert_close(method.learn(batch).critic_state, normalised(mean))
+    assert not torch.equal(method.learn(batch).loss, method.learn(batch).loss)
+
+
+@BOTH
+def test_one_batch_comes_back(name: str) -> None:
+    """Without the prior's price the optimum of the picture's error is 0; before, it is about the variance, .05."""
+    state = torch.full((4, 32, 32, 3), 40, dtype=torch.uint8)
+    for row, image in enumerate(state):
+        image[:, 8 * row : 8 * row + 8] = 190
+    method, batch = made(name, kl_weight=0.0), replace(image_batch(4), state=state)
+    fitted(method, batch, 160, rate=5e-3)
+    assert method.learn(batch).logs["pixel_error"].item() < 0.008
+    again = method.reconstruct(batch.state, batch.first)
+    assert (again.shape, again.dtype) == (state.shape, torch.uint8)
+    assert ((again.float() - state.float()).square().mean() / 255**2).item() < 0.008
+
+
+@BOTH
+def test_one_batch_of_vectors_comes_back(name: str) -> None:
+    method, batch = made(name, VECTORS, kl_weight=0.0), vector_batch()
+    fitted(method, batch, 150)
+    assert method.learn(batch).logs["pixel_error"].item() < 0.05
+
+
+@BOTH
+def test_samples_are_pictures_drawn_by_seed(name: str) -> None:
+    method, batch = made(name), image_batch()
+    one, same, other = (method.sample(batch.first, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    assert one.shape == batch.first.shape
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_only_cc_vae_looks_at_the_context() -> None:
+    batch = image_batch()
+    for name, looks in (("vae", False), ("cc_vae", True)):
+        method = made(name)
+        for draw in (
+            lambda context, method=method: method.sample(context, torch.Generator().manual_seed(0)),
+            lambda context, method=method: method.reconstruct(batch.state, context),
+        ):
+            assert torch.equal(draw(batch.first), draw(batch.first.roll(1, 0))) == (not looks)
+
+
+def test_of_an_example_cc_vae_sees_what_changed_there() -> None:
+    """The state's code and the context stay those of the own episode."""
+    method, batch = made("cc_vae", passage=None), image_batch()
+    by_goal = method.goal_features(batch.first, batch.state, batch.goal)
+    example = (batch.earlier, batch.next_state)
+    seen = method.example_features(batch.first, batch.state, example)
+    assert torch.equal(seen[:, :64], by_goal[:, :64])
+    torch.testing.assert_close(seen[:, 64:], method.phi(*example))
+    torch.testing.assert_close(seen[:, 32:64], method.psi(batch.first))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kl_weight": -1.0}, "kl_weight is -1.0; it must not be negative"),
+        ({"observation_std": 0.0}, "observation_std is 0.0; it must be above 0"),
+        ({"condition": "goal"}, "set passage to none"),
+    ],
+)
+def test_settings_are_checked(settings: dict, message: str) -> None:
+    with pytest.raises(GCBError, match=message):
+        VAEConfig(**settings)
