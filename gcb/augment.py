@@ -32,14 +32,20 @@ def shift_images(images: Tensor, offsets: Tensor, pixels: int) -> Tensor:
 
 
 def shift_frames(
-    frames: Mapping[str, Tensor], pixels: int, together: Iterable[frozenset[str]], rng: np.random.Generator
+    frames: Mapping[str, Tensor],
+    pixels: int,
+    together: Iterable[frozenset[str]],
+    rng: np.random.Generator,
+    batch_size: int | None = None,
+    rows: slice = slice(None),
 ) -> dict[str, Tensor]:
     """Move every frame of a batch at random by up to `pixels`; the roles in one set of `together` move alike.
 
-    Each role has its draws whether it uses them or not, so that the draws do not depend on `together`.
+    Each role has its draws whether it uses them or not, so that the draws do not depend on `together`. Where `frames`
+    are only some `rows` of a batch of `batch_size`, the whole batch's draws are made.
     """
     offsets = {
-        role: torch.from_numpy(rng.integers(-pixels, pixels, size=(len(images), 2), endpoint=True))
+        role: torch.from_numpy(rng.integers(-pixels, pixels, (batch_size or len(images), 2), endpoint=True)[rows])
         for role, images in frames.items()
     }
     for roles in together:

@@ -37,6 +37,9 @@ class TrainConfig(Generic[MethodConfig]):
     """Stop at the first checkpoint after so many minutes of training, if the steps are not done by then."""
     batch_size: int = 256
     """Transitions in a batch."""
+    parts: int = 1
+    """Equal parts of a batch, each with pairs and noise of its own, whose gradients are averaged. The processes that
+    torchrun starts take one each; a lone process takes them one after the other, which needs less memory."""
     learning_rate: float = 1e-4
     """Learning rate of actor, critics and value; the encoders' rates belong to the method."""
     warmup_steps: int = 0
@@ -53,6 +56,9 @@ class TrainConfig(Generic[MethodConfig]):
     """Where the goals of the samples come from."""
     only_successful: bool = False
     """Leave out the episodes that did not reach their goal, by the dataset's own rewards."""
+    stay_share: float = 0.0
+    """How often a sample is a successful episode's last frame with no action (zeros): what to do after success, which
+    data that ends there does not show. Use 0 where zeros do not mean standing still."""
     future_discount: float | None = None
     """γ of a geometric choice among future goals; null for a uniform one."""
     shift: int = 4
@@ -80,7 +86,7 @@ class TrainConfig(Generic[MethodConfig]):
         wanted = method_named(self.method).config_type
         if not isinstance(self.method_config, wanted):
             raise GCBError(f"method_config is {self.method_config!r}; {self.method} needs a {wanted.__name__}.")
-        for name in ("steps", "batch_size", "log_every", "checkpoint_every"):
+        for name in ("steps", "batch_size", "parts", "log_every", "checkpoint_every"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "it must be at least 1")
         _check("threads", self.threads, self.threads is None or self.threads >= 1, "it must be at least 1")
         for name in ("seed", "warmup_steps", "shift"):
@@ -89,10 +95,13 @@ class TrainConfig(Generic[MethodConfig]):
             value = getattr(self, name)
             _check(name, value, value is None or 0 < value < inf, "it must be above 0")
         _check("batch_size", self.batch_size, self.batch_size >= 2, "it must be at least 2: φ compares pairs")
+        even = self.batch_size % self.parts == 0 and self.batch_size >= 2 * self.parts
+        _check("batch_size", self.batch_size, even, f"it must be a multiple of {self.parts} parts of at least 2 each")
         _check("final_rate", self.final_rate, 0 <= self.final_rate <= 1, "it must lie between 0 and 1")
         _check(
             "warmup_steps", self.warmup_steps, self.warmup_steps < self.steps, f"it must be below {self.steps} steps"
         )
+        _check("stay_share", self.stay_share, 0 <= self.stay_share < 1, "it must be at least 0 and below 1")
         discount = self.future_discount
         _check("future_discount", discount, discount is None or 0 < discount < 1, "it must lie between 0 and 1")
 
@@ -108,7 +117,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     # "Trained to convergence" on a GPU, 50K samples; the text knows no augmentation.
     "paper": {"steps": 100_000, "shift": 0, "checkpoint_every": 1000},
     # Two cores, minutes.
-    "laptop": {"steps": 6000, "learning_rate": 5e-4, "warmup_steps": 100, "decay": "cosine"},
+    "laptop": {
+        "steps": 6000,
+        "batch_size": 128,
+        "learning_rate": 5e-4,
+        "warmup_steps": 100,
+        "decay": "cosine",
+        "stay_share": 0.08,
+    },
     # Seconds, for tests.
     "smoke": {"steps": 20, "batch_size": 16, "shift": 2, "log_every": 5, "checkpoint_every": 10, "iql": {"hidden": 32}},
 }

@@ -9,16 +9,17 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import gcb
+from gcb.adapter import adapter_named
 from gcb.agent import Agent, load
 from gcb.data.workers import run_in_order
 from gcb.errors import GCBError
-from gcb.files import disk_faults, read_json, write_json
+from gcb.files import disk_faults, read_json, updating, write_json
 from gcb.progress import Progress
 from gcb.rollouts import MODES, Outcome, Played, Player, World, video_rows
 from gcb.runs import EVAL, VIDEOS, Run
@@ -57,7 +58,7 @@ class Result:
             "episodes": len(self.outcomes),
             "seed": self.seed,
             "step": self.step,
-            "world": {"env": self.world.env, "options": dict(self.world.options)},
+            "world": self.world.record(),
             "gcb": gcb.__version__,
             "all": self._rates(None),
             "tasks": tasks,
@@ -86,13 +87,16 @@ def evaluate(
 ) -> Result:
     """Play `episodes` episodes of seeds that no training set uses, `batch` worlds at a time as one batch.
 
-    `world` is by default the one that the agent's dataset comes from. `mode` is "goal" (the goal image), or "strict"
+    `world` is by default the one that the agent's dataset comes from; `gcb.adapter` says how others' environments
+    are played. `mode` is "goal" (the goal image), or "strict"
     or "loose" (an example pair only; see `gcb.worlds.scene`). `workers` processes share the episodes. `video` is a
     file for a grid of the first `video_episodes` episodes. The result depends on neither batch nor workers, but for
     the rounding of sums.
     """
     world = world or world_of(agent)
-    _check(agent, mode, episodes, batch, workers)
+    _check(agent, world, mode, episodes, batch, workers)
+    if video is not None and not shows_pictures(agent):
+        raise GCBError(f"a video of vectors {agent.shapes.observation} cannot be made; leave it out.")
     batch = min(batch, episodes)
     shown = min(video_episodes, episodes) if video is not None else 0
     job = Job(agent.run.path if agent.run else None, str(agent.device), world, mode, seed, episodes, batch, shown)
@@ -118,6 +122,7 @@ def evaluate_run(
     run: str | os.PathLike[str],
     modes: Sequence[str] | None = None,
     *,
+    world: World | None = None,
     device: str = "cpu",
     videos: bool = True,
     options: Mapping[str, Any] | None = None,
@@ -125,20 +130,21 @@ def evaluate_run(
 ) -> dict[str, Result]:
     """Evaluate a run in each mode it is capable of (or the given ones), write RUN/eval.json and RUN/videos.
 
-    `options` change the world's own, `settings` go to `evaluate`.
+    `world` is by default the one that the run's dataset comes from; `options` change its own, `settings` go to
+    `evaluate`.
     """
     agent = load(run, device)
     folder = agent.run
     assert folder is not None, "load gives the agent its run"
-    world = world_of(agent)
-    world = World(world.env, {**world.options, **(options or {})})
-    if modes is None:
-        modes = ("goal", "strict") if agent.method.by_example else ("goal",)
+    world = world or world_of(agent)
+    world = replace(world, options={**world.options, **(options or {})})
+    modes = modes_of(agent, world) if modes is None else modes
     for mode in modes:
-        _check(agent, mode, 1, 1, 1)
+        _check(agent, world, mode, 1, 1, 1)
+    read_results(folder.path)  # what cannot be added to is better told before the episodes are played
     results = {}
     for mode in modes:
-        video = folder.path / VIDEOS / f"{mode}.mp4" if videos else None
+        video = folder.path / VIDEOS / f"{mode}.mp4" if videos and shows_pictures(agent) else None
         results[mode] = evaluate(agent, world, mode, video=video, **settings)
         _write(folder, results[mode])
     return results
@@ -148,13 +154,14 @@ def read_results(run: str | os.PathLike[str]) -> dict[str, Any]:
     """What RUN/eval.json says, by mode; empty before the first evaluation."""
     path = Path(run) / EVAL
     found = read_json(path) if path.is_file() else {}
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         raise GCBError(f"{path} is not a table of evaluations by mode")
     return found
 
 
 def _write(run: Run, result: Result) -> None:
-    with disk_faults(run.path / EVAL):
+    # Another evaluation of this run may be at work, in another mode.
+    with disk_faults(run.path / EVAL), updating(run.path / EVAL):
         write_json(run.path / EVAL, {**read_results(run.path), result.mode: result.to_plain()})
 
 
@@ -163,14 +170,26 @@ def world_of(agent: Agent) -> World:
     config = agent.run.record["data"].get("config", {}) if agent.run else {}
     if "env" not in config:
         raise GCBError("it is not known in which world the agent's data was collected; say it: World(env, options)")
-    return World(config["env"], config.get("options", {}))
+    return World(config["env"], config.get("options", {}), adapter_named(config.get("adapter", "gcb")))
 
 
-def _check(agent: Agent, mode: str, episodes: int, batch: int, workers: int) -> None:
+def modes_of(agent: Agent, world: World) -> tuple[str, ...]:
+    """By goal and, where the method and the world can, by strict analogy."""
+    return ("goal", "strict") if agent.method.by_example and "strict" in world.adapter.modes else ("goal",)
+
+
+def shows_pictures(agent: Agent) -> bool:
+    """Whether what the agent sees can be shown."""
+    return len(agent.shapes.observation) == 3
+
+
+def _check(agent: Agent, world: World, mode: str, episodes: int, batch: int, workers: int) -> None:
     if mode not in MODES:
         raise GCBError(f"mode is {mode!r}; accepted: {', '.join(MODES)}.")
     if mode != "goal" and not agent.method.by_example:
         raise GCBError(f"{agent.method.name} cannot be told what to do by an example (NA); its only mode is goal.")
+    if mode not in world.adapter.modes:
+        raise GCBError(f"mode is {mode!r}; {world.env} has {', '.join(world.adapter.modes)}: it shows no examples.")
     for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers)):
         if value < 1:
             raise GCBError(f"{name} is {value}; it must be at least 1.")

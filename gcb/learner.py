@@ -2,9 +2,11 @@
 
 import warnings
 from contextlib import nullcontext
+from dataclasses import fields
 from math import cos, pi
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,30 +14,34 @@ from gcb.config import TrainConfig
 from gcb.errors import GCBError
 from gcb.iql import IQL, Transition
 from gcb.methods import Frames, Method, Shapes, method_named
+from gcb.team import ALONE, Team
 
 
 class Learner:
     """A method, the policy's learner, and their optimiser."""
 
-    def __init__(self, config: TrainConfig[Any], shapes: Shapes, device: torch.device):
+    def __init__(self, config: TrainConfig[Any], shapes: Shapes, device: torch.device, team: Team = ALONE):
         """Initial weights come from torch's global generator."""
-        self.config, self.device = config, device
+        self.config, self.device, self.team = config, device, team
         self.method, self.iql = build(config, shapes)
         self.modules = nn.ModuleDict({"method": self.method, "iql": self.iql}).to(device)
         self.optimizer = torch.optim.AdamW(self._groups(), fused=device.type in ("cpu", "cuda"))
         self._rates = [group["lr"] for group in self.optimizer.param_groups]
         self.dtype = autocast_type(config.precision, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype == torch.float16)
-        self._losses = _compiled(self._plain_losses) if config.compile else self._plain_losses
+        losses = _compiled(self._plain_losses) if config.compile else self._plain_losses
+        self._losses = team.averaged(self.modules, losses)
 
     def step(self, frames: Frames, number: int) -> dict[str, Tensor]:
-        """One optimiser step, the `number`-th counted from 0; the losses and figures for the log, detached."""
+        """One optimiser step, the `number`-th counted from 0; the losses and figures for the log, detached.
+
+        `frames` are this process's rows of the batch.
+        """
         scale = rate_scale(self.config, number)
         for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * scale
-        losses, logs = self._losses(frames)
         self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(torch.stack(list(losses.values())).sum()).backward()
+        figures = self._gradient(frames, number)
         if self.config.gradient_clip is not None:
             self.scaler.unscale_(self.optimizer)
             for group in self.optimizer.param_groups:
@@ -44,7 +50,23 @@ class Learner:
         self.scaler.update()
         self.method.after_step()
         self.iql.after_step()
-        return {name: torch.as_tensor(value).detach() for name, value in {**losses, **logs}.items()}
+        return self.team.mean(figures)
+
+    def _gradient(self, frames: Frames, number: int) -> dict[str, Tensor]:
+        """Leave the batch's mean gradient in the parameters, part by part; return the mean of the parts' figures."""
+        count = self.config.parts // self.team.size
+        parts = [frames] if count == 1 else _split(frames, count)
+        found: list[dict[str, Tensor]] = []
+        for index, part in enumerate(parts, start=self.team.rank * count):
+            if self.config.parts > 1:
+                # Its draws depend on the part alone: they are the same, whoever computes it.
+                torch.manual_seed(_seed(self.config.seed, number, index))
+            losses, logs = self._losses(part)
+            self.scaler.scale(torch.stack(list(losses.values())).sum() / count).backward()
+            found.append({name: torch.as_tensor(value).detach() for name, value in {**losses, **logs}.items()})
+        if count == 1:
+            return found[0]
+        return {name: torch.stack([figures[name].float() for figures in found]).mean() for name in found[0]}
 
     def _plain_losses(self, frames: Frames) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The representation's loss and IQL's three. Half precision is for the encoders; IQL works in full."""
@@ -76,6 +98,17 @@ def build(config: TrainConfig[Any], shapes: Shapes) -> tuple[Method, IQL]:
     """The networks that a configuration describes, for data of these shapes."""
     method = method_named(config.method)(config.method_config, shapes)
     return method, IQL(config.iql, method.state_size + method.task_size, shapes.action)
+
+
+def _split(frames: Frames, count: int) -> list[Frames]:
+    """Equal parts of a batch."""
+    chunks = {one.name: getattr(frames, one.name) for one in fields(frames)}
+    chunks = {name: tensor.chunk(count) for name, tensor in chunks.items() if tensor is not None}
+    return [Frames(**{name: chunk[index] for name, chunk in chunks.items()}) for index in range(count)]
+
+
+def _seed(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
 def rate_scale(config: TrainConfig[Any], step: int) -> float:

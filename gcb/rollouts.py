@@ -8,8 +8,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from gcb.adapter import ADAPTERS, Adapter, name_of
 from gcb.agent import Agent
 from gcb.data.seeds import episode_seed
+from gcb.data.sheet import as_rgb
 from gcb.errors import GCBError
 from gcb.video import tile
 
@@ -20,20 +22,20 @@ LINGER = 8
 
 @dataclass(frozen=True)
 class World:
-    """A world by its gymnasium id, with its options; `make` builds it for one mode of evaluation."""
+    """A world by its gymnasium id, with its options and how it is played; `make` builds it for a mode of evaluation."""
 
     env: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    adapter: Adapter = ADAPTERS["gcb"]
+
+    def record(self) -> dict[str, Any]:
+        """What eval.json keeps of it."""
+        plain = {"env": self.env, "options": dict(self.options)}
+        return plain if (name := name_of(self.adapter)) == "gcb" else {**plain, "adapter": name}
 
     def make(self, mode: str) -> gym.Env:
-        """The world as evaluation needs it: it goes on after success, and shows clips that training never saw."""
-        import gcb.worlds  # noqa: F401 (registers the worlds)
-
-        options = {**self.options, "terminate_at_success": False}
-        if options.get("video"):
-            options["video_split"] = "eval"
-        if mode != "goal":
-            options["analogy"] = mode
+        """The world as evaluation needs it."""
+        options = self.adapter.arguments(self.options, mode)
         try:
             return gym.make(self.env, disable_env_checker=True, **options)
         except (gym.error.Error, ImportError) as error:
@@ -41,7 +43,8 @@ class World:
         except TypeError as error:
             if "unexpected keyword" not in str(error):
                 raise
-            raise GCBError(f"{self.env} was given options {options}, but {error}") from error
+            hint = "" if name_of(self.adapter) != "gcb" else ". For a world of another's making, name an adapter"
+            raise GCBError(f"{self.env} was given options {options}, but {error}{hint}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,7 @@ class Player:
     """An agent and as many worlds as are to be played at once."""
 
     def __init__(self, agent: Agent, world: World, mode: str, size: int) -> None:
-        self.agent, self.mode = agent, mode
+        self.agent, self.mode, self.adapter = agent, mode, world.adapter
         self.envs = [world.make(mode) for _ in range(size)]
         self._check(world)
 
@@ -80,14 +83,15 @@ class Player:
         clock = time.perf_counter
         began = clock()
         starts = [
-            env.reset(seed=episode_seed("eval", seed, number)) for env, number in zip(self.envs, numbers, strict=False)
+            self.adapter.reset(env, episode_seed("eval", seed, number))
+            for env, number in zip(self.envs, numbers, strict=False)
         ]
         env_seconds = clock() - began
-        observations = np.stack([observation["observation"] for observation, _ in starts])
+        observations = np.stack([self.adapter.observation(*start) for start in starts])
         told = [self._told(observation, info) for observation, info in starts]
         pursuit = self._pursue(observations, told)
         episodes = [
-            Episode(info.get("task", "all"), pair, [first] if number < shown else None)
+            Episode(self.adapter, self.adapter.task(info), pair, [first] if number < shown else None)
             for (_, info), pair, first, number in zip(starts, told, observations.copy(), numbers, strict=True)
         ]
         while any(not episode.over for episode in episodes):
@@ -95,7 +99,8 @@ class Player:
             began = clock()
             for index, episode in enumerate(episodes):
                 if not episode.over:
-                    observations[index] = episode.advance(self.envs[index].step(actions[index]))
+                    env = self.envs[index]
+                    observations[index] = episode.advance(env.step(self.adapter.action(env, actions[index])))
             env_seconds += clock() - began
         return Played([episode.outcome() for episode in episodes], env_seconds)
 
@@ -103,10 +108,10 @@ class Player:
         for env in self.envs:
             env.close()
 
-    def _told(self, observation: Mapping[str, np.ndarray], info: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+    def _told(self, observation: Any, info: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
         if self.mode == "goal":
-            return (observation["desired_goal"],)
-        return info["example"].state_image, info["example"].goal_image
+            return (self.adapter.goal(observation, info),)
+        return self.adapter.example(observation, info)
 
     def _pursue(self, observations: np.ndarray, told: Sequence[tuple[np.ndarray, ...]]) -> Any:
         parts = [np.stack(part) for part in zip(*told, strict=True)]
@@ -116,10 +121,9 @@ class Player:
 
     def _check(self, world: World) -> None:
         """The world must look and move as the agent's data did."""
-        space, action = self.envs[0].observation_space, self.envs[0].action_space
-        seen = space["observation"].shape if isinstance(space, gym.spaces.Dict) else None
+        seen, action = self.adapter.shape(self.envs[0]), self.envs[0].action_space
         wanted = self.agent.shapes
-        if seen != wanted.observation or action.shape != (wanted.action,):
+        if seen not in (None, wanted.observation) or action.shape != (wanted.action,):
             self.close()
             raise GCBError(
                 f"{world.env} shows observations {seen} and takes actions {action.shape}; the agent was trained on "
@@ -130,22 +134,25 @@ class Player:
 class Episode:
     """One episode under way."""
 
-    def __init__(self, task: str, told: tuple[np.ndarray, ...], frames: list[np.ndarray] | None) -> None:
-        self.task, self.told, self.frames = task, told, frames
+    def __init__(
+        self, adapter: Adapter, task: str, told: tuple[np.ndarray, ...], frames: list[np.ndarray] | None
+    ) -> None:
+        self.adapter, self.task, self.told, self.frames = adapter, task, told, frames
         self.steps, self.over, self.at_end = 0, False, False
         self.reached_at: int | None = None
 
     def advance(self, outcome: tuple[Any, Any, bool, bool, dict[str, Any]]) -> np.ndarray:
         """Take in what a step brought; return the new observation."""
         observation, reward, terminated, truncated, info = outcome
+        seen = self.adapter.observation(observation, info)
         self.steps += 1
-        self.at_end = bool(info.get("success", info.get("is_success", float(reward) > 0)))
+        self.at_end = self.adapter.success(float(reward), info)
         if self.at_end and self.reached_at is None:
             self.reached_at = self.steps
         if self.frames is not None:
-            self.frames.append(observation["observation"])
-        self.over = terminated or truncated
-        return observation["observation"]
+            self.frames.append(seen)
+        self.over = terminated or truncated or self.steps >= self.adapter.limit
+        return seen
 
     def outcome(self) -> Outcome:
         told, frames = ((), ()) if self.frames is None else (self.told, self.frames)
@@ -159,7 +166,7 @@ def video_rows(outcomes: Sequence[Outcome], mode: str) -> Iterator[np.ndarray]:
     for step in range(longest):
         cells, labels = [], []
         for outcome in outcomes:
-            cells += [*outcome.told, outcome.frames[min(step, len(outcome.frames) - 1)]]
+            cells += [as_rgb(one) for one in (*outcome.told, outcome.frames[min(step, len(outcome.frames) - 1)])]
             done = outcome.reached_at is not None and step >= outcome.reached_at
             labels += [*names, f"{outcome.task}: done" if done else outcome.task]
         per_row = len(names) + 1

@@ -1,9 +1,10 @@
 """A run's folder: what was asked, what was learned so far, and how to go on from there.
 
 RUN/config.yaml                the whole configuration
-RUN/run.json                   what the run stands on: the dataset and its fingerprint, shapes, the world, versions
-RUN/checkpoint.json            which files are the checkpoint, with their SHA-256: replaced last, so that a kill leaves
-                               the older checkpoint or the newer one, never half of each
+RUN/run.json                   what the run stands on: the dataset and its fingerprint, shapes, the world, versions, and
+                               the SHA-256 of config.yaml
+RUN/checkpoint.json            which files are the checkpoint, with their SHA-256 and that of the metrics so far:
+                               replaced last, so that a kill leaves the older checkpoint or the newer, never halves
 RUN/weights-<step>.safetensors the networks
 RUN/state-<step>.pt            what going on needs besides: optimiser, generators, time used
 RUN/metrics.jsonl              one row of figures for each log interval
@@ -30,7 +31,7 @@ from torch import Tensor
 import gcb
 from gcb.config import TrainConfig, read_config, write_config
 from gcb.errors import GCBError
-from gcb.files import disk_faults, read_json, write_atomically, write_json
+from gcb.files import disk_faults, read_json, sha256, write_atomically, write_json
 from gcb.settings import differences, to_plain
 
 FORMAT, VERSION = "gcb-run", 1
@@ -48,7 +49,7 @@ class Checkpoint:
     """Time spent on training so far, over all sittings."""
     finished: bool
     files: Mapping[str, Mapping[str, Any]]
-    """For "weights" and "state" the file's name, size and SHA-256."""
+    """For "weights" and "state" the file's name, size and SHA-256; an exported agent has no "state"."""
 
 
 class Run:
@@ -67,6 +68,11 @@ class Run:
             found = self.record.get("version")
             raise GCBError(f"{self.path} has format version {found!r}; this gcb reads version {VERSION}")
         self.config: TrainConfig[Any] = read_config(self.path / CONFIG)
+        if self.record.get("config_sha256", digest := sha256(self.path / CONFIG)) != digest:
+            raise GCBError(
+                f"{self.path / CONFIG} is not what the run began with, by its SHA-256 in {RECORD}: it is damaged, or "
+                "was edited. For other settings begin another run: gcb train --settings"
+            )
 
     def checkpoint(self) -> Checkpoint | None:
         """The last checkpoint, if there is one yet."""
@@ -74,7 +80,9 @@ class Run:
             return None
         pointer = read_json(self.path / POINTER)
         try:
-            files = {kind: dict(pointer["files"][kind]) for kind in ("weights", "state")}
+            files = {kind: dict(pointer["files"][kind]) for kind in ("weights", "state") if kind in pointer["files"]}
+            if "weights" not in files:
+                raise ValueError("it names no weights")
             for entry in files.values():
                 # A name from a file is not to lead out of the folder.
                 if Path(entry["name"]).name != entry["name"] or not isinstance(entry["sha256"], str):
@@ -106,6 +114,8 @@ class Run:
                 digest = hashlib.sha256(content).hexdigest()
                 files[kind] = {"name": name, "bytes": len(content), "sha256": digest}
             pointer = {**facts, "seconds": seconds, "finished": finished, "files": files, "gcb": gcb.__version__}
+            if (metrics := self.path / METRICS).is_file():
+                pointer["metrics"] = {"bytes": metrics.stat().st_size, "sha256": sha256(metrics)}
             write_json(self.path / POINTER, pointer)
             self.tidy()
 
@@ -117,6 +127,10 @@ class Run:
             return safetensors.torch.load(content), checkpoint
         except safetensors.SafetensorError as error:
             raise GCBError(f"{name} is not a safetensors file: {error}") from error
+
+    def weights_file(self) -> tuple[bytes, Checkpoint]:
+        """The file of the networks as it is, for a copy."""
+        return self._read("weights")
 
     def state(self) -> dict[str, Any]:
         """What going on needs besides the networks."""
@@ -143,6 +157,8 @@ class Run:
             checkpoint = self.checkpoint()
             if checkpoint is None:
                 raise GCBError(f"{self.path} has no checkpoint yet; train it further")
+            if kind not in checkpoint.files:
+                raise GCBError(f"{self.path} holds no {kind}: it was exported to be used, not to be trained further")
             entry = checkpoint.files[kind]
             path = self.path / entry["name"]
             try:
@@ -161,11 +177,15 @@ class Run:
         if broken:
             raise GCBError(f"{broken[0]} is not finite after step {step}: the run has diverged. {self.advice()}")
 
-    def advice(self) -> str:
-        """What to say when a run has diverged."""
+    def kept(self) -> str:
+        """Which work is safe."""
         checkpoint = self.checkpoint()
         kept = f"The checkpoint of step {checkpoint.step} is kept" if checkpoint else "No checkpoint was written yet"
-        return f"{kept} in {self.path}; a smaller learning rate, a warm-up or a gradient_clip may help"
+        return f"{kept} in {self.path}"
+
+    def advice(self) -> str:
+        """What to say when a run has diverged."""
+        return f"{self.kept()}; a smaller learning rate, a warm-up or a gradient_clip may help"
 
 
 def check_same(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) -> bool:
@@ -181,6 +201,12 @@ def check_same(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) 
             raise GCBError(f"{path} holds other files ({strangers[0]}); name a new or an empty folder")
         return False
     run = Run(path)
+    if run.config.parts != config.parts:
+        parts = run.config.parts
+        raise GCBError(
+            f"{path} was begun with {parts} processes or parts of a batch, and this would be {config.parts}. It goes "
+            f"on with `torchrun --nproc-per-node {parts}`, or in one process with --parts {parts}"
+        )
     found = differences(to_plain(run.config), to_plain(config))
     for what in ("fingerprint", "shapes"):
         found += differences(run.record["data"].get(what), record["data"].get(what), f"the dataset's {what}")
@@ -194,10 +220,23 @@ def begin(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) -> Ru
     if not check_same(path, config, record):
         with disk_faults(path):
             write_config(path / CONFIG, config)
-            write_json(path / RECORD, {**record, "format": FORMAT, "version": VERSION, "gcb": gcb.__version__})
+            facts = {"format": FORMAT, "version": VERSION, "gcb": gcb.__version__}
+            write_json(path / RECORD, {**record, **facts, "config_sha256": sha256(path / CONFIG)})
     run = Run(path)
+    if run.checkpoint() is None:
+        _check_never_saved(path, config)
     run.tidy()
     return run
+
+
+def _check_never_saved(path: Path, config: TrainConfig[Any]) -> None:
+    """A kill in the first checkpoint leaves weights that nothing points to; before later ones there was a pointer."""
+    for found in path.glob("weights-*.safetensors"):
+        if found.stem > f"weights-{config.checkpoint_every:08d}":
+            raise GCBError(
+                f"{path / POINTER} is missing, but {found.name} is there: it was removed. Put it back, or name another "
+                "folder to begin anew"
+            )
 
 
 def _as_text(facts: Mapping[str, Any]) -> dict[str, str]:

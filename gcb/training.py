@@ -28,6 +28,7 @@ from gcb.metrics import CollapseAlarm, representation_metrics
 from gcb.progress import Progress
 from gcb.runs import Run, begin, check_same
 from gcb.sinks import Sink, check_extras, open_sinks
+from gcb.team import ALONE, Team, gather, shared_config
 from gcb.watch import LossWatch
 
 SHOWN = ("representation_loss", "critic_loss", "value_loss", "actor_loss")
@@ -58,30 +59,40 @@ def train(
     """Train in the folder `out` what `config` describes, or go on with it, or find it finished.
 
     A run that was stopped and gone on with equals one that never was, bit for bit on a CPU. `on_checkpoint` is called
-    with the agent as it stands after every checkpoint; the figures that it returns join the metrics.
+    with the agent as it stands after every checkpoint; the figures that it returns join the metrics. Processes that
+    torchrun has started share the run: see `gcb.team`.
     """
-    device = pick_device(config.device)
     check_extras(config)
+    team, device = gather(pick_device(config.device))
+    config = shared_config(config, team.size)
     dataset = data if isinstance(data, Dataset) else open_dataset(data, preload=config.preload)
     path, record = Path(out), {"data": data_record(dataset)}
-    if check_same(path, config, record) and (done := _finished(path)):
+    if done := team.led(lambda: _finished(path) if check_same(path, config, record) else None):
         return done
     with torch.random.fork_rng(), _threads(config.threads), ExitStack() as closing:
         # Whatever is impossible is found here, before a folder is made.
-        sitting = Sitting(config, dataset, device)
-        with disk_faults(path):
-            path.mkdir(parents=True, exist_ok=True)
-        closing.enter_context(folder_lock(path))
-        run = begin(path, config, record)
-        if done := _finished(path):
+        sitting = Sitting(config, dataset, device, team)
+        team.led(lambda: dataset.path and dataset.verify())
+        if done := team.led(lambda: _moved_in(path, config, record, closing)):
             return done
+        run = Run(path)
         done_before = sitting.take_up(run)
         stop = closing.enter_context(_asked_to_stop())
-        sinks = open_sinks(run, done_before)
+        sinks = open_sinks(run, done_before) if team.leads else []
         for sink in sinks:
             closing.callback(sink.close)
-        sitting.go_on(sinks, stop, on_checkpoint, quiet)
+        with team.together(run.kept):
+            sitting.go_on(sinks, stop, on_checkpoint, quiet or not team.leads)
     return Trained(path, sitting.step, sitting.clock(), done_before)
+
+
+def _moved_in(path: Path, config: TrainConfig[Any], record: Mapping[str, Any], closing: ExitStack) -> Trained | None:
+    """Make the run's folder this process's own until `closing`; what it holds if that is finished after all."""
+    with disk_faults(path):
+        path.mkdir(parents=True, exist_ok=True)
+    closing.enter_context(folder_lock(path))
+    begin(path, config, record)
+    return _finished(path)
 
 
 def _finished(path: Path) -> Trained | None:
@@ -94,12 +105,12 @@ def _finished(path: Path) -> Trained | None:
 class Sitting:
     """One stretch of training, from a start or a checkpoint until it is finished, stopped or broken."""
 
-    def __init__(self, config: TrainConfig[Any], dataset: Dataset, device: torch.device) -> None:
-        self.config, self.device, self.shapes = config, device, shapes_of(dataset)
+    def __init__(self, config: TrainConfig[Any], dataset: Dataset, device: torch.device, team: Team = ALONE) -> None:
+        self.config, self.device, self.team, self.shapes = config, device, team, shapes_of(dataset)
         if device.type == "cpu":
             keep_freed_memory()
         torch.manual_seed(config.seed)
-        self.learner = Learner(config, self.shapes, device)
+        self.learner = Learner(config, self.shapes, device, team)
         sampling, self.shifting = (np.random.default_rng([config.seed, stream]) for stream in (1, 2))
         self.sampler = Sampler(
             dataset,
@@ -107,6 +118,7 @@ class Sitting:
             sampling,
             future_discount=config.future_discount,
             only_successful=config.only_successful,
+            stay_share=config.stay_share,
         )
         self.watch, self.alarm = LossWatch(config.max_loss), CollapseAlarm()
         self.step, self.clock = 0, Stopwatch(0.0)
@@ -131,27 +143,36 @@ class Sitting:
                 if self.device.type == "cpu" or self.step % config.log_every == 0:
                     self.watch.check(self.run)
                 bar.advance(1, **self.watch.latest(SHOWN))
-                if self.step % config.log_every == 0:
+                if self.step % config.log_every == 0 and self.team.leads:
                     self._log(frames, sinks)
-                last, halted = self.step >= config.steps, stop.is_set()
+                last = self.step >= config.steps
+                halted, late = self.team.any(stop.is_set(), self._late())
                 if last or halted or self.step % config.checkpoint_every == 0:
-                    finished = last or (config.minutes is not None and self.clock() >= 60 * config.minutes)
+                    finished = last or late
                     self._save(sinks, finished)
                     if halted and not finished:
                         raise KeyboardInterrupt
-                    if on_checkpoint is not None:
+                    if on_checkpoint is not None and self.team.leads:
                         with self.clock.paused():
                             self._report(sinks, on_checkpoint)
 
+    def _late(self) -> bool:
+        """Whether the minutes are over, by the first process's clock."""
+        limit = self.config.minutes
+        return limit is not None and self.team.leads and self.clock() >= 60 * limit
+
     def _next_frames(self) -> Frames:
-        """A batch on the device, images shifted at random."""
-        batch = self.sampler.sample(self.config.batch_size)
+        """This process's rows of a batch on the device, images shifted at random."""
+        size = self.config.batch_size
+        rows = self.team.rows(size)
+        batch = self.sampler.sample(size, rows)
         arrays = {"state": batch.state, "next_state": batch.next_state, "goal": batch.goal}
         for role in sorted(self.learner.method.frames):
             arrays[role] = self.sampler.gather(getattr(batch.indices, role))
         frames = {role: torch.from_numpy(array).to(self.device) for role, array in arrays.items()}
         if self.config.shift and len(self.shapes.observation) == 3:
-            frames = shift_frames(frames, self.config.shift, self.learner.method.shifted_together, self.shifting)
+            together = self.learner.method.shifted_together
+            frames = shift_frames(frames, self.config.shift, together, self.shifting, size, rows)
         return Frames(
             **frames,
             action=torch.from_numpy(batch.action).to(self.device, torch.float32),
@@ -179,6 +200,8 @@ class Sitting:
 
     def _save(self, sinks: list[Sink], finished: bool) -> None:
         self.watch.check(self.run)
+        if not self.team.leads:
+            return
         for sink in sinks:
             sink.sync()
         state = {

@@ -2,6 +2,7 @@
 
 from gcb.data.collect import Collected, collect
 from gcb.data.episode import Episode
+from gcb.data.interchange import ImportOptions, export_data, from_episodes, import_data
 from gcb.data.rollout import CollectConfig
 from gcb.data.sampler import Batch, GoalKind, GoalShares, Indices, Sampler
 from gcb.data.seeds import episode_noise, episode_seed
@@ -17,6 +18,7 @@ __all__ = [
     "Episode",
     "GoalKind",
     "GoalShares",
+    "ImportOptions",
     "Indices",
     "Sampler",
     "collect",
@@ -24,6 +26,9 @@ __all__ = [
     "describe",
     "episode_noise",
     "episode_seed",
+    "export_data",
+    "from_episodes",
+    "import_data",
     "open_dataset",
     "write_dataset",
 ]

@@ -6,9 +6,12 @@ Transition t of an episode of T transitions leads from its frame t to its frame 
     future       one of its frames t + 1 … T ("hindsight")              ⎫ reward 1 and end where the goal frame *is* the
     next_frame   its frame t + 1                                        ⎬ next frame, else 0; frames are compared by
     random       any frame of the dataset                               ⎭ index, and frame T is never another episode's
+
+Data that ends at success shows nobody how to leave well alone. With a `stay_share`, some samples are frame T of a
+successful episode, its own goal, no action (zeros), and again frame T: reached.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from enum import IntEnum
 from typing import Any
 
@@ -67,6 +70,12 @@ class Indices:
     """s_0, the first frame of the same episode."""
     earlier: np.ndarray
     """s_k, uniform over the same episode's frames k ≤ t."""
+    stays: np.ndarray
+    """bool: not a transition of the dataset, but standing still where its last one has led."""
+
+    def rows(self, rows: slice) -> "Indices":
+        """A part of the batch."""
+        return Indices(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,33 +108,40 @@ class Sampler:
         *,
         future_discount: float | None = None,
         only_successful: bool = False,
+        stay_share: float = 0.0,
     ) -> None:
         """With a `future_discount` γ a future goal k steps ahead is as likely as γᵏ, within the episode.
 
-        `only_successful` leaves out the episodes that did not reach their goal.
+        `only_successful` leaves out the episodes that did not reach their goal. `stay_share` has no effect on data
+        that does not say which did, or without original goals.
         """
         if shares.original > 0:
             _check_original_goals(dataset)
         if future_discount is not None and not 0 < future_discount < 1:
             raise GCBError(f"future_discount is {future_discount}; it must lie between 0 and 1, or be None for uniform")
+        if not 0 <= stay_share < 1:
+            raise GCBError(f"stay_share is {stay_share}; it must be at least 0 and below 1")
         self.dataset, self.shares, self.rng = dataset, shares, rng
         self.future_discount = future_discount
         self._transitions = _successful(dataset) if only_successful else None
+        self._reached = _reached_goals(dataset) if stay_share and shares.original else np.empty(0, np.int64)
+        self._stay_share = stay_share if len(self._reached) else 0.0
         limits = np.cumsum([shares.original, shares.future, shares.next_frame, shares.random])
         self._limits = limits / limits[-1]
         # A memory map's own type makes every small operation slower than the plain array it is.
         self._frames = np.asarray(dataset.frames)
 
-    def sample(self, batch_size: int) -> Batch:
-        """A batch drawn with replacement, uniform over transitions."""
-        indices = self.draw(batch_size)
+    def sample(self, batch_size: int, rows: slice = slice(None)) -> Batch:
+        """A batch drawn with replacement, uniform over transitions; only these rows of it are fetched."""
+        indices = self.draw(batch_size).rows(rows)
         reward, terminal = self._outcome(indices)
         frames = self.gather(np.concatenate([indices.state, indices.next_state, indices.goal]))
+        state, next_state, goal = frames.reshape(3, -1, *frames.shape[1:])
         return Batch(
-            state=frames[:batch_size],
-            next_state=frames[batch_size : 2 * batch_size],
-            goal=frames[2 * batch_size :],
-            action=np.asarray(self.dataset.actions)[indices.transition],
+            state=state,
+            next_state=next_state,
+            goal=goal,
+            action=np.where(indices.stays[:, None], 0, np.asarray(self.dataset.actions)[indices.transition]),
             reward=reward,
             terminal=terminal,
             indices=indices,
@@ -143,21 +159,29 @@ class Sampler:
         kind_draw, future_draw, earlier_draw = self.rng.random((3, batch_size))
         any_frame = self.rng.integers(len(self._frames), size=batch_size)
 
+        length, firsts = np.asarray(data.episode_length), np.asarray(data.episode_first_frame)
         episode = data.episode_of_transition[transition]
-        state = data.frame_of_transition[transition]
-        first = np.asarray(data.episode_first_frame)[episode]
-        step = state - first
-        ahead = self._ahead(future_draw, np.asarray(data.episode_length)[episode] - step)
+        step = data.frame_of_transition[transition] - firsts[episode]
         kind = np.searchsorted(self._limits, kind_draw, side="right")
+        stays = np.zeros(batch_size, bool)
+        if self._stay_share:
+            stays = self.rng.random(batch_size) < self._stay_share
+            reached = self._reached[self.rng.integers(len(self._reached), size=batch_size)]
+            episode, step = np.where(stays, reached, episode), np.where(stays, length[reached], step)
+            transition = np.where(stays, np.cumsum(length)[reached] - 1, transition)
+            kind = np.where(stays, GoalKind.ORIGINAL, kind)
+        first = firsts[episode]
+        state, ahead = first + step, self._ahead(future_draw, length[episode] - step)
         goal = np.choose(kind, [np.asarray(data.episode_goal_frame)[episode], state + ahead, state + 1, any_frame])
         return Indices(
             transition=transition,
             goal_kind=kind.astype(np.int8),
             state=state,
-            next_state=state + 1,
+            next_state=np.where(stays, state, state + 1),
             goal=goal,
             first=first,
             earlier=first + (earlier_draw * (step + 1)).astype(np.int64),
+            stays=stays,
         )
 
     def gather(self, index: np.ndarray) -> np.ndarray:
@@ -207,11 +231,24 @@ def _successful(dataset: Dataset) -> np.ndarray:
     return chosen
 
 
-def _check_original_goals(dataset: Dataset) -> None:
-    """Original goals need goals and rewards; to change the shares silently would hide that they are missing."""
-    name, cure = dataset.path or "the dataset", "use GoalShares(…).without_original()"
+def _reached_goals(dataset: Dataset) -> np.ndarray:
+    """The episodes whose last transition reached their goal; none where the dataset does not say."""
+    if dataset.episode_success is None or dataset.terminated is None:
+        return np.empty(0, np.int64)
+    last = np.cumsum(np.asarray(dataset.episode_length)) - 1
+    return np.flatnonzero(np.asarray(dataset.episode_success) & np.asarray(dataset.terminated)[last])
+
+
+def lacks_original_goals(dataset: Dataset) -> str | None:
+    """Why a dataset cannot be sampled with its own goals, in words; None if it can."""
+    name = dataset.path or "the dataset"
     without = int((dataset.episode_goal_frame < 0).sum())
     if without:
-        raise GCBError(f"{without} of the {dataset.episodes} episodes of {name} have no goal of their own; {cure}")
-    if dataset.rewards is None:
-        raise GCBError(f"{name} has no rewards for its own goals; {cure}")
+        return f"{without} of the {dataset.episodes} episodes of {name} have no goal of their own"
+    return f"{name} has no rewards for its own goals" if dataset.rewards is None else None
+
+
+def _check_original_goals(dataset: Dataset) -> None:
+    """To change the shares silently would hide that goals or rewards are missing."""
+    if reason := lacks_original_goals(dataset):
+        raise GCBError(f"{reason}; use GoalShares(…).without_original(), so that hindsight supplies them")

@@ -42,7 +42,7 @@ def contact_sheet(
         pen.text((GAP, top), _title(dataset, episode), INK, font)
         for column, (label, frame) in enumerate(_pictures(dataset, episode, columns)):
             left, upper = GAP + column * cell[0], top + LABEL
-            picture = Image.fromarray(_as_rgb(dataset.frames[frame]))
+            picture = Image.fromarray(as_rgb(dataset.frames[frame]))
             sheet.paste(picture.resize((width * scale, height * scale), Image.Resampling.NEAREST), (left, upper))
             pen.text((left, upper + height * scale), label, GOAL_INK if label == "goal" else INK, font)
     buffer = io.BytesIO()
@@ -71,16 +71,17 @@ def _title(dataset: Dataset, episode: int) -> str:
     return ", ".join(parts)
 
 
-def _as_rgb(frame: np.ndarray) -> np.ndarray:
-    return np.repeat(frame, 3, axis=2) if frame.shape[2] == 1 else frame
+def as_rgb(frame: np.ndarray) -> np.ndarray:
+    """An image of any number of channels as one to look at: of stacked frames the last, grey without colours."""
+    return frame[..., -3:] if frame.shape[-1] % 3 == 0 else np.repeat(frame[..., -1:], 3, axis=-1)
 
 
 def _check(dataset: Dataset, episodes: int, columns: int) -> None:
     frames = dataset.frames
-    if frames.ndim != 4 or frames.shape[3] not in (1, 3) or frames.dtype != np.uint8:
+    if frames.ndim != 4 or frames.dtype != np.uint8:
         raise GCBError(
             f"the frames have shape {frames.shape[1:]} and dtype {frames.dtype}; "
-            "a contact sheet needs pictures: height × width × 3 (or 1) of uint8"
+            "a contact sheet needs pictures: height × width × channels of uint8"
         )
     if episodes < 1 or columns < 3:
         raise GCBError(f"a contact sheet of {episodes} episodes and {columns} columns: at least 1 and 3 are needed")

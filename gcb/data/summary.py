@@ -20,6 +20,8 @@ def _rows(dataset: Dataset) -> Iterator[tuple[str, str]]:
         yield "dataset", str(dataset.path)
     if "env" in config:
         yield "world", f"{config['env']}{_options(config.get('options', {}))}"
+    if "source" in config:
+        yield "imported from", f"{config['source'].get('name')} ({config['source'].get('format')})"
     if "seed" in config:
         yield "seed", str(config["seed"])
     if "noise" in config:
@@ -35,7 +37,7 @@ def _rows(dataset: Dataset) -> Iterator[tuple[str, str]]:
         yield "size on disk", f"{size / 1e6:,.1f} MB"
     if "versions" in manifest:
         versions = ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())
-        yield "made with", f"{versions}; renderer {manifest.get('renderer')}"
+        yield "made with", versions + (f"; renderer {manifest['renderer']}" if "renderer" in manifest else "")
 
 
 def _successes(dataset: Dataset) -> Iterator[tuple[str, str]]:

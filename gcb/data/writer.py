@@ -2,12 +2,14 @@
 
     OUT/.partial/identity.json   what is being collected, and with which versions
     OUT/.partial/<field>.npy     room for a header, then raw rows, only ever appended to
-    OUT/.partial/journal.json    how many rows are sure to be whole; replaced atomically, after the rows are on the disk
+    OUT/.partial/journal.json    how many rows are sure to be whole, with their hashes; replaced atomically, after the
+                                 rows are on the disk
     OUT/.partial/manifest.json   only while the complete files are being renamed into OUT
 
 Whoever comes next cuts each file back to the journal and goes on. The manifest reaches OUT last.
 """
 
+import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +23,7 @@ from gcb.data.episode import Episode
 from gcb.data.layout import FIELDS, HEADER_BYTES, MANIFEST, PARTIAL, file_entry, make_manifest, npy_header
 from gcb.data.place import IDENTITY, JOURNAL, publish
 from gcb.errors import GCBError
-from gcb.files import disk_faults, read_json, sync, write_json
+from gcb.files import CHUNK, disk_faults, read_json, sync, write_json
 
 CHECKPOINT_SECONDS = 2.0
 
@@ -38,6 +40,8 @@ class Journal:
     scene_names: list[str] = field(default_factory=list)
     rows: dict[str, list[Any]] = field(default_factory=dict)
     """For each field the dtype and the shape of one row."""
+    sha256: dict[str, str] = field(default_factory=dict)
+    """For each field the hash of its rows."""
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a field's whole array."""
@@ -58,6 +62,7 @@ class EpisodeWriter:
         self.kept = 0
         """Transitions that would survive a kill now."""
         self._files: dict[str, IO[bytes]] = {}
+        self._hashes: dict[str, Any] = {}
         self._faulted = False
         self._last_checkpoint = time.monotonic()
         with disk_faults(out, "Nothing was lost"):
@@ -81,6 +86,7 @@ class EpisodeWriter:
                 if name not in self._files:
                     self._files[name] = self._create(name)
                 self._files[name].write(array.data)
+                self._hashes[name].update(array.data)
         self.journal = journal
         if time.monotonic() - self._last_checkpoint >= self.checkpoint_seconds:
             self.checkpoint()
@@ -90,6 +96,7 @@ class EpisodeWriter:
         with self._faults():
             for handle in self._files.values():
                 sync(handle)
+            self.journal.sha256 = {name: digest.hexdigest() for name, digest in self._hashes.items()}
             write_json(self.partial / JOURNAL, asdict(self.journal))
         self.kept = self.journal.transitions
         self._last_checkpoint = time.monotonic()
@@ -118,18 +125,26 @@ class EpisodeWriter:
             write_json(self.partial / IDENTITY, identity)
         if not (self.partial / JOURNAL).is_file():
             return
-        self.journal = Journal(**read_json(self.partial / JOURNAL))
+        self.journal = self._read_journal()
         for name in self.journal.rows:
             self._files[name] = self._reopen(name)
         self.kept = self.journal.transitions
 
+    def _read_journal(self) -> Journal:
+        path = self.partial / JOURNAL
+        try:
+            return Journal(**read_json(path))
+        except TypeError as error:
+            raise GCBError(f"{path} is damaged ({error}). Delete {self.out} and collect again") from error
+
     def _create(self, name: str) -> IO[bytes]:
         handle = open(self.partial / f"{name}.npy", "w+b")  # noqa: SIM115 (closed by _close)
         handle.write(bytes(HEADER_BYTES))
+        self._hashes[name] = hashlib.sha256()
         return handle
 
     def _reopen(self, name: str) -> IO[bytes]:
-        """A partial file cut back to its journaled length, which it must have."""
+        """A partial file cut back to its journaled length, which it must have, with the rows that it had."""
         path, size = self.partial / f"{name}.npy", self.journal.size(name)
         found = path.stat().st_size if path.is_file() else 0
         if found < size:
@@ -139,7 +154,16 @@ class EpisodeWriter:
             )
         handle = open(path, "r+b")  # noqa: SIM115 (closed by _close)
         handle.truncate(size)
-        handle.seek(size)
+        digest = self._hashes[name] = hashlib.sha256()
+        handle.seek(HEADER_BYTES)
+        while chunk := handle.read(CHUNK):
+            digest.update(chunk)
+        if digest.hexdigest() != self.journal.sha256.get(name, digest.hexdigest()):
+            handle.close()
+            raise GCBError(
+                f"{path} is damaged: its rows differ from the SHA-256 in the journal. "
+                f"Delete {self.out} and collect again"
+            )
         return handle
 
     def _extended(self, episode: Episode) -> tuple[Journal, dict[str, np.ndarray]]:

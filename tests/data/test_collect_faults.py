@@ -91,6 +91,15 @@ def test_a_partial_file_that_lost_its_end_is_refused(tmp_path: Path) -> None:
         collect_numbers(tmp_path / "data")
 
 
+def test_altered_rows_of_an_unfinished_dataset_are_refused(tmp_path: Path) -> None:
+    in_child(dying_at(40, lambda: collect_numbers(tmp_path / "data")))
+    with open(tmp_path / "data/.partial/actions.npy", "r+b") as handle:
+        handle.seek(140)
+        handle.write(b"\x7f")
+    with pytest.raises(GCBError, match=r"actions\.npy is damaged: its rows differ from the SHA-256 in the journal"):
+        collect_numbers(tmp_path / "data")
+
+
 def test_a_dead_worker_is_reported_and_nothing_lost(tmp_path: Path) -> None:
     with pytest.raises(GCBError, match="worker process died"):
         collect_numbers(tmp_path / "data", 60, workers=2, die_at=3)

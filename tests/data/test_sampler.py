@@ -215,3 +215,26 @@ def test_only_successful_leaves_out_the_episodes_that_failed() -> None:
 def test_only_successful_needs_a_success(success) -> None:
     with pytest.raises(GCBError, match="only_successful"):
         sampler(data=two_episodes(episode_success=success), only_successful=True)
+
+
+def test_staying_is_the_last_frame_of_a_reached_goal_without_action() -> None:
+    data = two_episodes(episode_success=[True, False], terminated=[False, False, True, False, False])
+    batch = sampler(data=data, stay_share=0.5).sample(1000)
+    indices, stays = batch.indices, batch.indices.stays
+    assert 400 < stays.sum() < 600
+    assert set(indices.state[stays]) == set(indices.next_state[stays]) == {3}
+    assert set(indices.goal[stays]) == {4}
+    assert set(indices.first[stays]) == {0}
+    assert set(indices.earlier[stays]) == {0, 1, 2, 3}
+    assert not batch.action[stays].any()
+    assert batch.terminal[stays].all()
+    assert (indices.next_state[~stays] == indices.state[~stays] + 1).all()
+    assert (batch.action[~stays] == np.asarray(data.actions)[indices.transition[~stays]]).all()
+
+
+def test_staying_needs_reached_goals() -> None:
+    unknown = two_episodes(episode_success=None)
+    assert not sampler(data=unknown, stay_share=0.5).draw(100).stays.any()
+    assert not sampler(ONLY["future"], stay_share=0.5).draw(100).stays.any()
+    with pytest.raises(GCBError, match="stay_share is 1"):
+        sampler(stay_share=1)

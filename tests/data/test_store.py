@@ -13,6 +13,7 @@ from faults import files_of, in_child
 from gcb.data import Dataset, open_dataset, write_dataset
 from gcb.data.layout import HEADER_BYTES, npy_header
 from gcb.errors import GCBError
+from gcb.files import read_json
 
 
 def test_the_index_is_arithmetic() -> None:
@@ -149,7 +150,7 @@ def test_a_missing_file_is_named(stored: Path) -> None:
 
 
 def edited_manifest(folder: Path, **changes) -> None:
-    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest = read_json(folder / "manifest.json")
     (folder / "manifest.json").write_text(json.dumps({**manifest, **changes}))
 
 
