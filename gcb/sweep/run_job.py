@@ -1,0 +1,139 @@
+"""One run of a sweep: an agent that is trained and evaluated."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gcb.config import TrainConfig, plain_config
+from gcb.data import open_dataset
+from gcb.data.layout import MANIFEST
+from gcb.errors import GCBError
+from gcb.evaluation import evaluate_run, read_results
+from gcb.fingerprint import data_record
+from gcb.methods import method_named
+from gcb.runs import RECORD, Run, check_same
+from gcb.settings import to_plain
+from gcb.sinks import read_metrics
+from gcb.sweep.jobs import State
+
+RUNS = "runs"
+TRAINING_SHARE = 0.8
+"""What training takes of a run's time, for the time left; measured with the laptop preset and 200 episodes a mode."""
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """Train an agent and evaluate it, as far as that is not done yet."""
+
+    out: Path
+    """The sweep's folder."""
+    world: str
+    video: bool
+    variant: str
+    config: TrainConfig[Any]
+    data: Path
+    episodes: int
+    modes: tuple[str, ...]
+    eval_seed: int
+    videos: bool = False
+    clips: str | None = None
+
+    @property
+    def name(self) -> str:
+        parts = [f"{self.world}_video" if self.video else self.world, self.config.method, self.variant]
+        return "-".join([*filter(None, parts), f"s{self.config.seed}"])
+
+    @property
+    def needs(self) -> Path | None:
+        return self.data
+
+    @property
+    def folder(self) -> Path:
+        return self.out / RUNS / self.name
+
+    @property
+    def possible_modes(self) -> tuple[str, ...]:
+        """The modes asked for, without those that the method has no answer to (NA)."""
+        by_example = method_named(self.config.method).by_example
+        return tuple(mode for mode in self.modes if mode == "goal" or by_example)
+
+    def state(self) -> State:
+        if not (self.folder / RECORD).is_file():
+            return State("new")
+        try:
+            self._check_same()
+            checkpoint = Run(self.folder).checkpoint()
+            if checkpoint is not None and checkpoint.finished:
+                missing, asked = len(self.missing_modes()), max(len(self.possible_modes), 1)
+                share = 1 - (1 - TRAINING_SHARE) * missing / asked
+                return State("begun" if missing else "done", share)
+            return State("begun", TRAINING_SHARE * self._last_step() / self.config.steps)
+        except GCBError as error:
+            return State("impossible", reason=str(error))
+
+    def work(self, processes: int = 1) -> None:
+        from gcb.training import train
+
+        train(self.config, self.data, self.folder)
+        if missing := self.missing_modes():
+            evaluate_run(
+                self.folder,
+                missing,
+                device=self.config.device,
+                videos=self.videos,
+                options={"video": self.clips} if self.clips else None,
+                episodes=self.episodes,
+                seed=self.eval_seed,
+                workers=processes,
+            )
+
+    def missing_modes(self) -> list[str]:
+        """The modes in which the agent, as it stands, has not been evaluated as asked."""
+        checkpoint, results = Run(self.folder).checkpoint(), read_results(self.folder)
+        step = checkpoint.step if checkpoint else None
+        return [mode for mode in self.possible_modes if not self._evaluated(results.get(mode), step)]
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "kind": "run",
+            "world": self.world,
+            "video": self.video,
+            "variant": self.variant,
+            "config": to_plain(self.config),
+            "data": str(self.data),
+            "episodes": self.episodes,
+            "modes": list(self.modes),
+            "eval_seed": self.eval_seed,
+            "videos": self.videos,
+            "clips": self.clips,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], out: Path) -> "RunJob":
+        values = {name: value for name, value in plain.items() if name != "kind"}
+        values |= {"config": plain_config(plain["config"]), "data": Path(plain["data"]), "modes": tuple(plain["modes"])}
+        return cls(out=out, **values)
+
+    def _evaluated(self, result: Any, step: int | None) -> bool:
+        if not isinstance(result, Mapping):
+            return False
+        same = result.get("seed") == self.eval_seed and result.get("step") == step
+        return same and isinstance(result.get("episodes"), int) and result["episodes"] >= self.episodes
+
+    def _check_same(self) -> None:
+        """The folder must hold this very run; its dataset may have been taken away once it was trained."""
+        there = (self.data / MANIFEST).is_file()
+        record = _record(self.data) if there else Run(self.folder).record
+        check_same(self.folder, self.config, record)
+
+    def _last_step(self) -> int:
+        rows = read_metrics(self.folder)
+        return rows[-1]["step"] if rows else 0
+
+
+@lru_cache
+def _record(data: Path) -> Mapping[str, Any]:
+    """What a run on this dataset remembers of it; a finished dataset does not change."""
+    return {"data": data_record(open_dataset(data))}

@@ -1,0 +1,23 @@
+"""What the tests of sweeps share: datasets of a tiny world that needs no simulator."""
+
+import os
+from pathlib import Path
+
+import pytest
+from slide_world import ENV
+from small_sweeps import begin, inline  # noqa: F401 (fixtures)
+from tiny import tiny_dataset
+
+from gcb.data import Dataset, write_dataset
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Datasets "slide" and "slide_video", whose world worker processes find."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    for seed, name in enumerate(("slide", "slide_video")):
+        data = Dataset.from_arrays(**tiny_dataset(seed=seed).arrays(), config={"env": ENV, "options": {"asks": False}})
+        write_dataset(data, tmp_path / "datasets" / name)
+    return tmp_path / "datasets"

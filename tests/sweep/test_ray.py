@@ -1,0 +1,92 @@
+"""The same sweep on a real Ray of this machine."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small_sweeps import gcb, wait_until, words
+
+from gcb.runs import Run
+from gcb.sweep.rows import read_rows
+
+STEPS = 40
+LONG = (f"steps={STEPS}", "checkpoint_every=1", "log_every=1")
+RUN = "slide-blind-s0"
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A temporary folder of the system whose path is short enough for Ray's sockets."""
+    folder = tempfile.mkdtemp(prefix="gcb-", dir="/tmp")
+    monkeypatch.setenv("TMPDIR", folder)
+    yield Path(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def step_of(run: Path) -> int:
+    checkpoint = Run(run).checkpoint() if (run / "run.json").exists() else None
+    return checkpoint.step if checkpoint else 0
+
+
+@pytest.mark.ray
+def test_four_runs_on_two_workers_of_which_one_is_killed(
+    tmp_path: Path, data_root: Path, temporary: Path, begin
+) -> None:
+    out = tmp_path / "out"
+    options = ["--seeds", "4", "--ray", "local", "--workers", "2", "--modes", "goal", "--episodes", "2"]
+    process = begin(*words(out, data_root, *options, settings=LONG))
+    wait_until(lambda: step_of(out / "runs" / RUN) >= 3 or process.poll() is not None, 300)
+    assert process.poll() is None, process.communicate()[1].decode()
+    log = out / "logs" / f"{RUN}.log"
+    os.kill(int(log.read_text().split(" process ")[1].split()[0]), signal.SIGKILL)
+    said, complaint = process.communicate(timeout=600)
+    assert process.returncode == 0, complaint.decode()
+    assert f"{RUN} goes on: its worker died".encode() in said
+    assert log.read_text().count(" process ") == 2
+    rows = [row for row in read_rows([out / "results.csv"]) if row.task == "all"]
+    assert [(row.seed, row.steps, row.episodes) for row in rows] == [(seed, STEPS, 2) for seed in range(4)]
+    assert not list(temporary.glob("gcb-ray-*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ray", "local", "--cpus-per-run", "0"], "cpus_per_run is 0.0; it must be above 0."),
+        (["--ray", "local", "--gpus-per-run", "-1"], "gpus_per_run is -1.0; it must be at least 0."),
+        (["--ray", "local", "--workers", "0"], "workers is 0; it must be at least 1."),
+    ],
+)
+def test_impossible_options_are_named(
+    tmp_path: Path, data_root: Path, options: list[str], message: str, capsys
+) -> None:
+    assert gcb(*words(tmp_path / "out", data_root, *options)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_ray_the_extra_is_named(tmp_path: Path, data_root: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("gcb.sweep.ray_pool.find_spec", lambda name: None)
+    assert gcb(*words(tmp_path / "out", data_root, "--ray", "auto")) == 2
+    assert "pip install 'gcb[ray]'" in capsys.readouterr().err
+
+
+def test_a_ray_that_does_not_start_is_tried_again_and_told(
+    tmp_path: Path, data_root: Path, temporary: Path, capsys, monkeypatch
+):
+    import ray
+
+    tries = []
+
+    def slow(**settings: object) -> None:
+        tries.append(settings["_temp_dir"])
+        raise Exception("The current node timed out during startup.\nMore of it.")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(ray, "init", slow)
+    assert gcb(*words(tmp_path / "out", data_root, "--ray", "local")) == 2
+    assert "no Ray could be started on this machine: The current node timed out" in capsys.readouterr().err
+    assert len(set(tries)) == 3
+    assert not list(temporary.iterdir())
