@@ -7,12 +7,12 @@ JOBS   ?= 2
 # One thread per process: several processes share the cores better than several thread pools do.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint bench setup clean
+.PHONY: browser demo test lint bench faults setup clean
 
 demo: $(STAMP)
 	$(BIN)/gcb demo
 
-test: $(STAMP)
+test: $(STAMP) browser
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) tests
 
 lint: $(STAMP)
@@ -20,6 +20,17 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks
+
+# Many minutes of faults of every kind; docs/reliability.md has the table.
+faults: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m reliability --out docs/reliability.md
+
+# The explorer's tests open its page in Debian's Chromium; where it cannot be had they are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || { \
+	  echo "installing chromium for the explorer's tests"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
+	    >/dev/null 2>&1 || echo "chromium could not be installed; the tests that need it will be skipped"; }
 
 setup: $(STAMP)
 

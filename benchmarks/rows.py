@@ -42,3 +42,9 @@ def cpu_seconds(job: Callable[[], object]) -> float:
     began = time.process_time()
     job()
     return time.process_time() - began
+
+
+def cpu_medians(*jobs: Callable[[], object], rounds: int) -> list[float]:
+    """The median processor time of each job, in turns; the first round warms up."""
+    times = [[cpu_seconds(job) for job in jobs] for _ in range(rounds + 1)][1:]
+    return [median(taken) for taken in zip(*times, strict=True)]

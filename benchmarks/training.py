@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.rows import Row, cpu_seconds
+from benchmarks.rows import Row, cpu_medians
 from gcb.agent import Agent
 from gcb.config import make_config
 from gcb.data import Dataset
@@ -27,7 +26,7 @@ EVALUATED = 20
 
 
 def run() -> list[Row]:
-    data, peak = _images(), _matmul_peak()
+    data, peak = random_pictures(), _matmul_peak()
     rows = [row for preset in ROUNDS for row in _steps(preset, data, peak)]
     return [*rows, *_acting(), _evaluating()]
 
@@ -43,7 +42,7 @@ def _steps(preset: str, data: Dataset, peak: float) -> list[Row]:
     frames, method = sitting._next_frames(), sitting.learner.method
     made = _recorded(method, lambda: sitting.learner.step(frames, 0))
     six = _six_passes(method, frames)
-    step, learned, passes, own = _medians(
+    step, learned, passes, own = cpu_medians(
         lambda: sitting.learner.step(sitting._next_frames(), 0),
         lambda: sitting.learner.step(frames, 0),
         lambda: _replay(six),
@@ -124,7 +123,7 @@ def _multiply_adds(passes: list[Pass]) -> float:
 def _acting() -> list[Row]:
     """One observation through the agent's door against the networks alone."""
     rows = []
-    image, goal = _images(episodes=1).frames[:2]
+    image, goal = random_pictures(episodes=1).frames[:2]
     state, wanted = torch.from_numpy(image[None].copy()), torch.from_numpy(goal[None].copy())
     for preset in ROUNDS:
         agent = _agent(preset)
@@ -137,7 +136,7 @@ def _acting() -> list[Row]:
                 asked = method.goal_features(state, state, wanted) if method.task_moves else task
                 agent.iql.actor(torch.cat([method.state_features(state), asked], -1))
 
-        acting, forward = _medians(lambda pursuit=pursuit: pursuit.act(image), bare, rounds=ACTS)
+        acting, forward = cpu_medians(lambda pursuit=pursuit: pursuit.act(image), bare, rounds=ACTS)
         text = f"{1e3 * acting:.2f} ms for an action, {1e3 * forward:.2f} ms for the networks alone"
         rows.append(Row(f"{preset}: acting / bare forward pass", acting / forward, 2.0, text))
     return rows
@@ -160,21 +159,15 @@ def _agent(preset: str) -> Agent:
     return Agent(method.requires_grad_(False), iql.requires_grad_(False), shapes, torch.device("cpu"))
 
 
-def _medians(*jobs: Callable[[], object], rounds: int) -> list[float]:
-    """The median processor time of each job, in turns; the first round warms up."""
-    times = [[cpu_seconds(job) for job in jobs] for _ in range(rounds + 1)][1:]
-    return [median(taken) for taken in zip(*times, strict=True)]
-
-
 def _matmul_peak() -> float:
     """Floating-point operations per second of the processor's best case: a large square matrix product."""
     side = 1024
     one, other = torch.randn(side, side), torch.randn(side, side)
-    (seconds,) = _medians(lambda: one @ other, rounds=20)
+    (seconds,) = cpu_medians(lambda: one @ other, rounds=20)
     return 2 * side**3 / seconds
 
 
-def _images(episodes: int = EPISODES) -> Dataset:
+def random_pictures(episodes: int = EPISODES) -> Dataset:
     """Random pictures in place of a collected dataset: what they show does not matter for time."""
     rng = np.random.default_rng(0)
     first = np.arange(episodes) * (LENGTH + 2)

@@ -9,10 +9,20 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 from rich.table import Table
-from tyro.conf import OmitArgPrefixes, Positional, subcommand
+from tyro.conf import subcommand
 
+from gcb.cli_analysis import Analyse, Report
+from gcb.cli_data import Data, print_rows
+from gcb.cli_explore import Explore
 from gcb.cli_learn import Eval, train_subcommand
+from gcb.cli_methods import Ablate, Methods, Pictures
+from gcb.cli_share import Export
+from gcb.cli_sweep import Sweep
+from gcb.cli_sweep import Table as ResultTable
 from gcb.errors import GCBError
+
+GOES_ON = ("collect", "train", "sweep", "demo", "ablate")
+"""Commands that, given again, go on where they were stopped."""
 
 
 def _world_options(image_size: int, video: bool, clips: Path | None) -> dict[str, Any]:
@@ -51,59 +61,7 @@ class Collect:
         done = collect(config, self.out, workers=self.workers)
         if done.kept == done.transitions:
             Console().print(f"{done.path} was finished already.")
-        _print_rows(describe(open_dataset(done.path)))
-
-
-@dataclass
-class DataCheck:
-    """Verify every byte of a dataset against its manifest."""
-
-    path: Positional[Path]
-    """Folder of the dataset."""
-
-    def run(self) -> None:
-        from gcb.data import open_dataset
-
-        dataset = open_dataset(self.path)
-        dataset.verify()
-        Console().print(f"{self.path} is whole: {dataset.transitions:,} transitions in {dataset.episodes:,} episodes.")
-
-
-@dataclass
-class DataShow:
-    """Say what a dataset holds, and write a contact sheet."""
-
-    path: Positional[Path]
-    """Folder of the dataset."""
-    sheet: Path | None = None
-    """Where to write a contact sheet of some episodes, as PNG."""
-    episodes: int = 8
-    """Rows of the contact sheet."""
-    seed: int = 0
-    """Which episodes the contact sheet shows."""
-
-    def run(self) -> None:
-        from gcb.data import contact_sheet, describe, open_dataset
-
-        dataset = open_dataset(self.path)
-        _print_rows(describe(dataset))
-        if self.sheet:
-            contact_sheet(dataset, self.sheet, episodes=self.episodes, seed=self.seed)
-            Console().print(f"contact sheet: {self.sheet}")
-
-
-@dataclass
-class Data:
-    """Look at datasets."""
-
-    # Without the prefix it is `--sheet`, not `--action.sheet`.
-    action: OmitArgPrefixes[
-        Annotated[DataShow, subcommand("show", prefix_name=False)]
-        | Annotated[DataCheck, subcommand("check", prefix_name=False)]
-    ]
-
-    def run(self) -> None:
-        self.action.run()
+        print_rows(describe(open_dataset(done.path)))
 
 
 @dataclass
@@ -134,7 +92,7 @@ class Expert:
         rates = measure_expert(self.env, self.episodes, self.noise, self.seed, **options)
         rows = [("noise-free", str(rates.noise_free)), (f"noise {self.noise:g}", str(rates.noisy))]
         rows += [(f"  {task}", str(rate)) for task, rate in rates.per_task.items()]
-        _print_rows([*rows, ("mean steps", f"{rates.mean_steps:.1f}")], title=f"expert in {self.env}")
+        print_rows([*rows, ("mean steps", f"{rates.mean_steps:.1f}")], title=f"expert in {self.env}")
         if self.video_out:
             expert_video(self.env, self.video_out, 6, self.seed, **options)
         if self.sheet_out:
@@ -152,21 +110,6 @@ class Demo:
         from gcb.demo import demo
 
         demo(self.out, Console())
-
-
-@dataclass
-class Methods:
-    """List the methods that can be trained."""
-
-    def run(self) -> None:
-        from gcb.methods import METHODS
-
-        table = Table(title="methods", title_justify="left")
-        for name in ("name", "what it learns", "from"):
-            table.add_column(name)
-        for name, method in METHODS.items():
-            table.add_row(name, method.summary, method.paper)
-        Console().print(table)
 
 
 @dataclass
@@ -200,16 +143,17 @@ def _command(arguments: Sequence[str]) -> Any:
         | Annotated[Expert, subcommand("expert")]
         | train_subcommand(arguments)
         | Annotated[Eval, subcommand("eval")]
+        | Annotated[Export, subcommand("export")]
+        | Annotated[Analyse, subcommand("analyse")]
+        | Annotated[Report, subcommand("report")]
+        | Annotated[Explore, subcommand("explore")]
+        | Annotated[Sweep, subcommand("sweep")]
+        | Annotated[ResultTable, subcommand("table")]
         | Annotated[Methods, subcommand("methods")]
+        | Annotated[Ablate, subcommand("ablate")]
+        | Annotated[Pictures, subcommand("pictures")]
         | Annotated[Theory, subcommand("theory")]
     )
-
-
-def _print_rows(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
-    table = Table(show_header=False, box=None, title=title, title_justify="left")
-    for name, value in rows:
-        table.add_row(f"[bold]{name}", value)
-    Console().print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -225,5 +169,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(141)
     except KeyboardInterrupt:
-        print("gcb: stopped; the same command goes on where it was", file=sys.stderr)
+        keeps = arguments[:1] and arguments[0] in GOES_ON
+        print("gcb: stopped" + ("; the same command goes on where it was" if keeps else ""), file=sys.stderr)
         sys.exit(130)

@@ -1,7 +1,7 @@
 """`gcb train` and `gcb eval`: composition only. The fields of a configuration are its help."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from gcb.progress import duration
 if TYPE_CHECKING:
     from gcb.agent import Agent
     from gcb.evaluation import Result
+    from gcb.rollouts import World
 
 Config = TypeVar("Config")
 
@@ -42,22 +43,40 @@ class Train(Generic[Config]):
     """No progress bar."""
 
     def run(self) -> None:
+        from gcb.team import leads
         from gcb.training import train
 
-        config: Any = self.config
+        config = self._with_goals()
         if self.eval_every % config.checkpoint_every:
             raise GCBError(f"eval_every is {self.eval_every}; accepted: a multiple of {config.checkpoint_every}, or 0.")
         done = train(config, self.data, self.out, quiet=self.quiet, on_checkpoint=self._evaluated)
+        if not leads():
+            return
         state = "was finished already" if done.done_before == done.step else "is finished"
         Console().print(f"{done.path} {state}: {done.step:,} steps in {duration(done.seconds)} of training.")
 
+    def _with_goals(self) -> Any:
+        """The configuration; with goals from hindsight only, if the dataset has none of its own."""
+        from gcb.data import open_dataset
+        from gcb.data.sampler import lacks_original_goals
+        from gcb.team import leads
+
+        config: Any = self.config
+        if not config.goals.original or not (reason := lacks_original_goals(open_dataset(self.data))):
+            return config
+        goals = config.goals.without_original()
+        if leads():
+            text = f"{reason}: hindsight supplies them (goals.original 0, goals.future {goals.future:g})."
+            Console(stderr=True).print(text)
+        return replace(config, goals=goals)
+
     def _evaluated(self, agent: "Agent", step: int) -> dict[str, float]:
-        from gcb.evaluation import evaluate
+        from gcb.evaluation import evaluate, modes_of, world_of
 
         if not self.eval_every or step % self.eval_every:
             return {}
         figures = {}
-        for mode in ("goal", "strict") if agent.method.by_example else ("goal",):
+        for mode in modes_of(agent, world_of(agent)):
             result = evaluate(agent, mode=mode, episodes=self.eval_episodes, quiet=self.quiet)
             figures[f"eval_{mode}"] = result.rate().value
         return figures
@@ -85,6 +104,10 @@ class Eval:
     """Folder of clips for video distractors, if the dataset's were own ones and lie elsewhere now."""
     videos: bool = True
     """Write a video of some episodes for each mode."""
+    env: str | None = None
+    """Gymnasium id of another environment than the dataset's; module:id imports the module that registers it."""
+    adapter: str | None = None
+    """How that environment is played: gcb, goal, achieved, info, or module:name of an own gcb.adapter.Adapter."""
 
     def run(self) -> None:
         from gcb.evaluation import evaluate_run
@@ -92,6 +115,7 @@ class Eval:
         results = evaluate_run(
             self.run_folder,
             self.modes,
+            world=self._world(),
             device=self.device,
             videos=self.videos,
             options={"video": str(self.clips)} if self.clips else None,
@@ -101,6 +125,17 @@ class Eval:
             batch=self.batch,
         )
         Console().print(results_table(results))
+
+    def _world(self) -> "World | None":
+        """The environment that was asked for; None for the dataset's own."""
+        from gcb.adapter import find_adapter
+        from gcb.rollouts import World
+
+        if self.env is None:
+            if self.adapter is not None:
+                raise GCBError(f"adapter is {self.adapter!r}, but no env is given that it would adapt.")
+            return None
+        return World(self.env, adapter=find_adapter(self.adapter or "goal"))
 
 
 def results_table(results: Mapping[str, "Result"]) -> Table:

@@ -1,5 +1,6 @@
 """`make demo`: from nothing to an agent that is told what to do by example, and its pictures."""
 
+import shlex
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ class DemoSize:
     preset: str = "laptop"
     steps: int = 1_500
     episodes: int = 100
+    tasks: int = 2_000
+    """Tasks to look for neighbours among; a third of them are looked up and drawn on a map."""
+    scenes: int = 120
+    """Fresh scenes for the analogy arithmetic."""
 
 
 PICTURES = (
@@ -32,6 +37,8 @@ PICTURES = (
     ("expert.mp4", "the expert at work, its goal images below"),
     ("agent/videos/strict.mp4", "the agent, told what to do by an example from another scene"),
     ("agent/videos/goal.mp4", "the agent, told by a goal image"),
+    ("agent/analysis/arithmetic.png", "which goals it infers from examples"),
+    ("report.html", "all of it on one page"),
 )
 
 
@@ -55,9 +62,15 @@ def demo(out: Path, console: Console, size: DemoSize | None = None) -> None:
     console.rule("3. Success on scenes that neither has seen")
     rates = _evaluate(agent, blind, size.episodes)
     console.print(_table(rates, size.episodes))
+
+    console.rule("4. What it has learned")
+    _look_into(agent, size)
+    _report([agent, blind], out)
     for name, what in PICTURES:
-        console.print(f"{out / name}: {what}")
+        console.print(f"{out / name}: {what}", soft_wrap=True)
     console.print(f"all in {duration(time.monotonic() - began)}")
+    console.print(f"the report: {out / 'report.html'}", soft_wrap=True)
+    console.print(f"tell it what to do: gcb explore {agent}", soft_wrap=True)
 
 
 def _train(method: str, data: Path, out: Path, size: DemoSize) -> None:
@@ -78,6 +91,19 @@ def _evaluate(agent: Path, blind: Path, episodes: int) -> dict[str, Rate]:
         "told by an example from another scene": told["strict"].rate(),
         "never told (blind)": untold["goal"].rate(),
     }
+
+
+def _look_into(agent: Path, size: DemoSize) -> None:
+    from gcb.analysis.analyse import Size, analyse
+
+    few = max(4, size.tasks // 3)
+    analyse(agent, size=Size(samples=few, pool=size.tasks, scenes=size.scenes, points=few, rows=6), workers=2)
+
+
+def _report(runs: list[Path], out: Path) -> None:
+    from gcb.analysis.report import write_report
+
+    write_report(runs, out / "report.html", title="gcb demo", command=shlex.join(["gcb", "demo", "--out", str(out)]))
 
 
 def _table(rates: dict[str, Rate], episodes: int) -> Table:

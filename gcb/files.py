@@ -12,6 +12,8 @@ from typing import IO, Any
 from gcb.errors import GCBError
 
 CHUNK = 1 << 20
+CHECKSUM = "checksum"
+"""Entry of a JSON file of ours: the SHA-256 of all others."""
 
 
 @contextmanager
@@ -40,16 +42,32 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a value as JSON with sorted keys: equal values give equal bytes."""
-    write_atomically(path, (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode())
+    """Write a value as JSON with sorted keys: equal values give equal bytes. A mapping carries its own checksum."""
+    plain = json.loads(json.dumps(value, allow_nan=False))
+    if isinstance(plain, dict):
+        plain[CHECKSUM] = _checksum(plain)
+    write_atomically(path, (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode())
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read JSON, or say which file is damaged."""
+    """Read JSON, or say which file is damaged. A checksum is compared and left out; files of others have none."""
     try:
-        return json.loads(Path(path).read_bytes())
-    except ValueError as error:
+        found = json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError) as error:
         raise GCBError(f"{path} is not readable JSON ({error}): it is damaged or not one of gcb's files") from error
+    except OSError as error:
+        raise GCBError(f"{path} could not be read: {error.strerror}") from error
+    if isinstance(found, dict) and CHECKSUM in found and found.pop(CHECKSUM) != _checksum(found):
+        raise GCBError(
+            f"{path} is damaged: it differs from the checksum in it. Copy it again from where it was whole; "
+            f"or, if you have edited it on purpose, take out its entry {CHECKSUM!r}"
+        )
+    return found
+
+
+def _checksum(plain: Any) -> str:
+    """Of a value as JSON has it, whatever the spaces between."""
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def sync(handle: IO[bytes]) -> None:
@@ -93,9 +111,47 @@ def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
             raise GCBError(
                 f"{folder} is in use: another gcb process writes to it. Wait for it, stop it, or name another folder"
             ) from error
+        except OSError as error:
+            raise GCBError(
+                f"{folder} could not be locked ({error.strerror}): its file system has no locks, as some network "
+                "drives have none. Name a folder on another one"
+            ) from error
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def updating(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Be the only one that reads, changes and writes a small file; whoever else wants to waits.
+
+    The lock is a file beside it that goes when it is done with. A process that got hold of one already removed has
+    locked nothing, and tries again.
+    """
+    lock = Path(path).with_name(f".{Path(path).name}.lock")
+    while (descriptor := _locked(lock)) is None:
+        pass
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _locked(lock: Path) -> int | None:
+    """A descriptor that holds the lock, once it is free; None if its file was removed meanwhile."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
+            return descriptor
+    except FileNotFoundError:
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Where a run's figures go: metrics.jsonl always, TensorBoard and Weights & Biases by choice."""
 
+import hashlib
 import json
 import math
 import os
@@ -10,8 +11,8 @@ from typing import Any, Protocol
 
 from gcb.config import TrainConfig
 from gcb.errors import GCBError
-from gcb.files import disk_faults, sync, write_atomically
-from gcb.runs import METRICS, Run
+from gcb.files import disk_faults, read_json, sync, write_atomically
+from gcb.runs import METRICS, POINTER, Run
 from gcb.settings import to_plain
 
 KEPT = "The last checkpoint is kept; once there is room, the same command goes on"
@@ -56,14 +57,14 @@ class JsonLines:
 
 
 def read_metrics(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """All rows of a run's metrics; a last line that is not whole yet is left out."""
+    """All rows of a run's metrics; a last line that is not whole yet is left out, a damaged file is an error."""
     return [row for _, row in _lines(Path(folder) / METRICS)]
 
 
 def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
     """The lines of a file with the rows they hold, up to the first that a kill has left unfinished."""
     found = []
-    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
+    for line in _content(path).splitlines(keepends=True):
         try:
             row = json.loads(line)
         except ValueError:
@@ -72,6 +73,24 @@ def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
             break
         found.append((line, row))
     return found
+
+
+def _content(path: Path) -> bytes:
+    """The file, if it begins as it was when the last checkpoint was written; nothing if there is none."""
+    pointer = path.with_name(POINTER)
+    known = read_json(pointer).get("metrics") if pointer.is_file() else None  # first: the file only grows
+    if not path.exists():
+        return b""
+    try:
+        content = path.read_bytes()
+        whole = known is None or hashlib.sha256(content[: known["bytes"]]).hexdigest() == known["sha256"]
+    except OSError as error:
+        raise GCBError(f"{path} could not be read: {error.strerror}") from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise GCBError(f"{pointer} is damaged ({error!r})") from error
+    if not whole:
+        raise GCBError(f"{path} is damaged: it differs from the SHA-256 in {POINTER}. Only curves need it: delete it")
+    return content
 
 
 class TensorBoard:

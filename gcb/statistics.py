@@ -1,9 +1,13 @@
 """Numbers with their uncertainty."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 Z95 = 1.959963984540054
+BOOTSTRAP_DRAWS = 1000
 
 
 @dataclass(frozen=True)
@@ -30,3 +34,33 @@ class Rate:
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.value:.3f} [{low:.3f}, {high:.3f}] ({self.successes}/{self.trials})"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval, and how many samples it comes from."""
+
+    value: float
+    interval: tuple[float, float]
+    samples: int
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def bootstrap(
+    statistic: Callable[..., float], *columns: np.ndarray, seed: int = 0, draws: int = BOOTSTRAP_DRAWS
+) -> Estimate:
+    """A statistic of columns of one length, with the percentile interval over resampled rows.
+
+    Draws whose statistic is not finite (the correlation of a constant) are left out.
+    """
+    rng, rows = np.random.default_rng(seed), len(columns[0])
+    if not rows:
+        return Estimate(math.nan, (math.nan, math.nan), 0)
+    chosen = (rng.integers(rows, size=rows) for _ in range(draws))
+    values = np.array([statistic(*(column[index] for column in columns)) for index in chosen])
+    values = values[np.isfinite(values)]
+    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (math.nan, math.nan)
+    return Estimate(float(statistic(*columns)), (float(low), float(high)), rows)

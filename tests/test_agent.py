@@ -14,6 +14,7 @@ from tiny import tiny_config, tiny_dataset
 import gcb
 from gcb.agent import Agent
 from gcb.errors import GCBError
+from gcb.files import read_json
 from gcb.learner import build
 from gcb.methods import Shapes
 from gcb.runs import POINTER, RECORD
@@ -171,7 +172,7 @@ def test_weights_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
     copy.mkdir()
     for path in run.iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
-    record = json.loads((copy / RECORD).read_text())
+    record = read_json(copy / RECORD)
     record["data"]["shapes"]["action"] = 3
     (copy / RECORD).write_text(json.dumps(record))
     with pytest.raises(GCBError, match=r"weights in .*copy do not fit its configuration"):

@@ -120,6 +120,24 @@ def test_a_mistake_is_a_message_and_exit_code_2(capsys, monkeypatch, tmp_path, w
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["collect", "--out", "x"], "gcb: stopped; the same command goes on where it was\n"),
+        (["expert"], "gcb: stopped\n"),
+    ],
+)
+def test_stopped_it_promises_only_what_it_keeps(capsys, monkeypatch, words, said):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    for command in ("Collect", "Expert"):
+        monkeypatch.setattr(f"gcb.cli.{command}.run", stop)
+    code, _, complained = say(capsys, *words)
+    assert code == 130
+    assert complained == said
+
+
 def test_unknown_words_are_refused(capsys):
     code, _, complained = say(capsys, "collect", "--out", "x", "--colour", "red")
     assert code == 2

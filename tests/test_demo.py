@@ -6,7 +6,7 @@ from rich.console import Console
 
 from gcb.demo import PICTURES, DemoSize, demo
 
-TINY = DemoSize(transitions=120, preset="smoke", steps=4, episodes=2)
+TINY = DemoSize(transitions=120, preset="smoke", steps=4, episodes=2, tasks=40, scenes=2)
 
 
 def test_the_demo_makes_what_it_promises(tmp_path):
@@ -17,3 +17,11 @@ def test_the_demo_makes_what_it_promises(tmp_path):
         assert (tmp_path / name).stat().st_size > 0
         assert name in text
     assert "never told" in text
+    report = (tmp_path / "report.html").read_text()
+    assert "2 runs of gcb, blind in Button and Drawer" in report
+    assert "data:video/mp4" in report
+    lines = text.splitlines()
+    assert lines[-2:] == [
+        f"the report: {tmp_path / 'report.html'}",
+        f"tell it what to do: gcb explore {tmp_path / 'agent'}",
+    ]

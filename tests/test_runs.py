@@ -13,6 +13,7 @@ from tiny import tiny_config
 
 import gcb.runs
 from gcb.errors import GCBError
+from gcb.files import read_json
 from gcb.runs import CONFIG, POINTER, RECORD, Run, begin
 
 RECORDED = {"data": {"fingerprint": "f", "shapes": {"observation": [32, 32, 3], "action": 2}}}
@@ -137,7 +138,7 @@ def test_a_malicious_state_is_refused_even_with_a_fitting_hash(tmp_path: Path, m
         ("state", run.state, saved.getvalue()),
         ("weights", run.weights, pickle.dumps(Malicious())),
     ):
-        pointer = json.loads((run.path / POINTER).read_text())
+        pointer = read_json(run.path / POINTER)
         entry = pointer["files"][kind]
         (run.path / entry["name"]).write_bytes(content)
         entry["bytes"], entry["sha256"] = len(content), gcb.runs.hashlib.sha256(content).hexdigest()
@@ -158,7 +159,7 @@ def test_a_malicious_state_is_refused_even_with_a_fitting_hash(tmp_path: Path, m
 )
 def test_a_foreign_or_damaged_pointer_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     run = new_run(tmp_path / "run")
-    pointer = json.loads((run.path / POINTER).read_text())
+    pointer = read_json(run.path / POINTER)
     (run.path / POINTER).write_text(json.dumps({**pointer, **change}))
     with pytest.raises(GCBError, match=message):
         run.weights()
@@ -218,6 +219,22 @@ def test_a_kill_in_the_first_moments_is_no_hindrance(tmp_path: Path) -> None:
     assert sorted(os.listdir(run.path)) == [CONFIG, RECORD]
     with pytest.raises(GCBError, match="no checkpoint yet"):
         Run(run.path).weights()
+
+
+def test_settings_that_are_not_the_runs_own_are_refused(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    path = run.path / CONFIG
+    path.write_text(path.read_text().replace("discount: 0.99", "discount: 0.98"))
+    with pytest.raises(GCBError, match=r"config\.yaml is not what the run began with"):
+        Run(run.path)
+
+
+def test_a_lost_pointer_is_no_new_beginning(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run", checkpoints=3, checkpoint_every=1)
+    (run.path / POINTER).unlink()
+    with pytest.raises(GCBError, match=r"checkpoint\.json is missing, but weights-00000003\.safetensors is there"):
+        begin(run.path, run.config, RECORDED)
+    assert weights_file(run).is_file()
 
 
 @pytest.mark.parametrize(

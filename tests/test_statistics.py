@@ -1,8 +1,9 @@
 import math
 
+import numpy as np
 import pytest
 
-from gcb.statistics import Rate
+from gcb.statistics import Rate, bootstrap
 
 
 def test_wilson_interval_by_hand():
@@ -28,3 +29,25 @@ def test_no_trials_is_no_knowledge():
 
 def test_reads_well():
     assert str(Rate(8, 10)) == "0.800 [0.490, 0.943] (8/10)"
+
+
+def test_an_estimate_has_the_statistic_of_all_rows_and_an_interval_around_it():
+    values = np.array([1.0, 2.0, 3.0, 10.0])
+    found = bootstrap(np.mean, values, draws=200)
+    assert found.value == 4.0
+    assert found.samples == 4
+    low, high = found.interval
+    assert 1.0 <= low < 4.0 < high <= 10.0
+    assert bootstrap(np.mean, values, draws=200) == found
+    assert str(found).startswith("4.000 [")
+
+
+def test_rows_are_resampled_together():
+    left = np.arange(20.0)
+    found = bootstrap(lambda a, b: float(np.abs(a - b).max()), left, left.copy(), draws=50)
+    assert (found.value, found.interval) == (0.0, (0.0, 0.0))
+
+
+def test_constants_and_nothing_have_a_number_or_none():
+    assert bootstrap(np.mean, np.full(5, 3.0), draws=20).interval == (3.0, 3.0)
+    assert math.isnan(bootstrap(np.mean, np.array([])).value)

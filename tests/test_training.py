@@ -254,6 +254,16 @@ def test_what_cannot_be_trained_on_is_refused_before_a_folder_is_made(tmp_path: 
     assert not (tmp_path / "run").exists()
 
 
+def test_a_damaged_dataset_is_refused_before_a_folder_is_made(tmp_path: Path, data: Dataset) -> None:
+    write_dataset(data, tmp_path / "data")
+    with open(tmp_path / "data" / "frames.npy", "r+b") as frames:
+        frames.seek(5000)
+        frames.write(b"\0\1\2\3")
+    with pytest.raises(GCBError, match=r"is damaged: frames\.npy differs from the SHA-256"):
+        train(tiny_config("bc"), tmp_path / "data", tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
 def test_two_at_once_in_one_folder_are_refused(tmp_path: Path, data: Dataset) -> None:
     (tmp_path / "run").mkdir()
     with folder_lock(tmp_path / "run"), pytest.raises(GCBError, match="is in use"):

@@ -1,0 +1,103 @@
+"""The explorer: how soon the page is there, and how fast an agent can be watched."""
+
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+
+from benchmarks.rows import Row, cpu_seconds
+from gcb.agent import Agent
+from gcb.config import make_config
+from gcb.data import CollectConfig, collect
+from gcb.explorer.choices import ByExample, SceneChoice
+from gcb.explorer.play import Event, play
+from gcb.explorer.studio import Studio
+from gcb.explorer.theatre import Theatre
+from gcb.learner import build
+from gcb.methods import Shapes
+from gcb.training import train
+from gcb.worlds import WORLDS
+
+SCENES = 4
+STARTS = 3
+PORT = 8700
+
+
+def run() -> list[Row]:
+    torch.set_num_threads(1)
+    rows = [row for env in WORLDS for row in _watching(env)]
+    return [*rows, _starting()]
+
+
+def _watching(env: str) -> list[Row]:
+    """Scenes drawn and episodes played as for a visitor, in the time of one core: the network takes none of it."""
+    torch.manual_seed(0)
+    shapes = Shapes((64, 64, 3), 5)
+    method, iql = build(make_config("gcb", "laptop"), shapes)
+    agent = Agent(method.eval().requires_grad_(False), iql.requires_grad_(False), shapes, torch.device("cpu"))
+    studio = Studio(env, {"image_size": 64})
+    stage = Theatre(studio)._build()
+    steps, looks = [], []
+    for seed in range(SCENES):
+        choice = SceneChoice(seed=seed)
+        looks.append(cpu_seconds(lambda choice=choice: studio.scene(choice)))
+        view, there = studio.scene(choice), studio.there(choice, ByExample(seed=seed))
+        steps += _seconds_of_steps(play(agent, stage, view, example=(there.before, there.after)))
+    studio.close()
+    stage.close()
+    name, milliseconds = WORLDS[env].name, 1e3 * np.array(steps)
+    text = f"agent, expert, and their pictures; the slowest of 20 takes {np.quantile(milliseconds, 0.95):.0f} ms"
+    return [
+        Row(f"{name}: a step that is watched, ms", float(milliseconds.mean()), 60.0, text),
+        Row(f"{name}: a new scene, s", median(looks), 1.0, "with the expert's trial of every task"),
+    ]
+
+
+def _seconds_of_steps(events: Iterator[Event]) -> Iterator[float]:
+    next(events)  # the start
+    while True:
+        began = time.process_time()
+        if next(events)["kind"] == "end":
+            return
+        yield time.process_time() - began
+
+
+def _starting() -> Row:
+    """From the command to the page, with everything that Python has to import for it; the agent comes later."""
+    with tempfile.TemporaryDirectory() as folder:
+        data, path = Path(folder, "data"), Path(folder, "run")
+        collect(CollectConfig(transitions=40), data)
+        train(make_config("gcb", "smoke", {"steps": 1, "batch_size": 8, "device": "cpu"}), data, path, quiet=True)
+        seconds = [_start(path) for _ in range(STARTS)]
+    return Row("from the command to the page, s", min(seconds), 1.0, f"the best of {STARTS}; wants an idle core")
+
+
+def _start(path: Path) -> float:
+    began = time.perf_counter()
+    with _server(path):
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/", timeout=60) as page:
+                    page.read()
+                return time.perf_counter() - began
+            except urllib.error.URLError:
+                time.sleep(0.01)
+
+
+@contextmanager
+def _server(path: Path) -> Iterator[None]:
+    command = [sys.executable, "-m", "gcb", "explore", str(path), "--port", str(PORT)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+        try:
+            yield
+        finally:
+            server.kill()

@@ -1,0 +1,1 @@
+"""What an agent's representation knows: neighbours, maps, arithmetic, the numbers behind the pictures, and reports."""

@@ -1,0 +1,81 @@
+"""An agent at work, step by step, beside the expert in a world of its own."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gcb.agent import Agent, Example
+from gcb.explorer.pictures import data_url
+from gcb.explorer.studio import LARGE, View
+from gcb.explorer.theatre import Stage
+from gcb.worlds import TabletopEnv
+from gcb.worlds.expert import Expert
+
+LINGER = 10
+"""Steps for which the expert goes on after success: its drawer is then where it shall be."""
+
+Event = dict[str, Any]
+
+
+def play(
+    agent: Agent, stage: Stage, view: View, *, goal: np.ndarray | None = None, example: Example | None = None
+) -> Iterator[Event]:
+    """The events of one episode: "start", "step" for each step with its pictures, "end" with the verdict.
+
+    The agent is told by a goal image or by an example pair. It acts until the world's time is up, as in an evaluation:
+    it is also to leave what it has done as it is.
+    """
+    seen, _ = stage.agent.reset(options={"scene": view.scene})
+    stage.expert.reset(options={"scene": view.scene})
+    observation = seen["observation"]
+    pursuit = agent.pursue(observation, goal=goal, example=example)
+    expert = ExpertAtWork(stage.expert)
+    yield {"kind": "start", "words": view.words, "done": view.done, "step": 0, **_pictures(stage.agent, observation)}
+    reached_at, success, over, step = None, view.done, False, 0
+    while not over:
+        shown = expert.advance()
+        seen, _, _, over, info = stage.agent.step(pursuit.act(observation))
+        observation, success, step = seen["observation"], info["success"], step + 1
+        if success and reached_at is None:
+            reached_at = step
+        yield {
+            "kind": "step",
+            "step": step,
+            "success": success,
+            "value": _number(pursuit.value(observation)),
+            "expert": shown,
+            "expert_success": expert.reached_at is not None,
+            **_pictures(stage.agent, observation),
+        }
+    yield {"kind": "end", "reached_at": reached_at, "at_end": success, "expert_reached_at": expert.reached_at}
+
+
+class ExpertAtWork:
+    """What the expert does in the same scene, until it has done it."""
+
+    def __init__(self, env: TabletopEnv) -> None:
+        self._env, self._expert = env, Expert(env)
+        self.reached_at: int | None = None
+        self._steps, self._over = 0, False
+
+    def advance(self) -> str | None:
+        """One step; the picture after it, or None when the expert is done."""
+        if self._over:
+            return None
+        *_, truncated, info = self._env.step(self._expert.action())
+        self._steps += 1
+        if info["success"] and self.reached_at is None:
+            self.reached_at = self._steps
+        self._over = truncated or (self.reached_at is not None and self._steps >= self.reached_at + LINGER)
+        return data_url(self._env.image(LARGE))
+
+
+def _pictures(env: TabletopEnv, observation: np.ndarray) -> Event:
+    return {"agent": data_url(env.image(LARGE)), "seen": data_url(observation)}
+
+
+def _number(value: np.ndarray) -> float | None:
+    """JSON has no word for what is not finite."""
+    number = float(value)
+    return number if np.isfinite(number) else None
