@@ -1,7 +1,9 @@
-"""Random-shift augmentation (RAD, DrQ) on images as they are stored: uint8, channels last.
+"""Augmentation of images as they are stored: uint8, channels last. On bytes it costs a quarter of that on floats.
 
-Shifting bytes costs a quarter of shifting floats, and a row of an image shifted sideways is one contiguous piece of
-its padded row: the whole batch is one gather of rows.
+shift       every image moves by some pixels (RAD, DrQ). A row shifted sideways is one contiguous piece of its padded
+            row, so that a whole batch is one gather of rows
+recolour    the colour channels change places, in all images of a sample alike
+overlay     another picture shines through, the same in all images of a sample (after SODA and SVEA)
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,3 +54,40 @@ def shift_frames(
         present = [role for role in frames if role in roles]
         offsets.update({role: offsets[present[0]] for role in present})
     return {role: shift_images(images, offsets[role], pixels) for role, images in frames.items()}
+
+
+def recolour_frames(frames: Mapping[str, Tensor], orders: Tensor) -> dict[str, Tensor]:
+    """Put the channels of each sample's images into its own order: `orders` is (batch, 3), 0 1 2 as they are.
+
+    Of stacked images each triple of channels is put into that order.
+    """
+    return {role: _recoloured(images, orders.to(images.device)) for role, images in frames.items()}
+
+
+def _recoloured(images: Tensor, orders: Tensor) -> Tensor:
+    coloured = torch.empty_like(images)
+    sample = torch.arange(len(images), device=images.device)
+    for channel in range(images.shape[-1]):
+        stacked, colour = divmod(channel, 3)
+        coloured[..., channel] = images[sample, :, :, 3 * stacked + orders[:, colour]]
+    return coloured
+
+
+def overlay_frames(frames: Mapping[str, Tensor], pictures: Tensor, chosen: Tensor) -> dict[str, Tensor]:
+    """Let a picture shine through all images of each sample that is `chosen` (batch,): it is 3/8 of what comes out."""
+    chosen = chosen.to(pictures.device)
+    shine = _three_eighths(pictures[chosen])
+    blended = {role: images.clone() for role, images in frames.items()}
+    for images in blended.values():
+        below = images[chosen]
+        images[chosen] = below - _three_eighths(below) + shine
+    return blended
+
+
+def _three_eighths(images: Tensor) -> Tensor:
+    return (images >> 2) + (images >> 3)
+
+
+def draw_orders(count: int, rng: np.random.Generator) -> Tensor:
+    """A random order of three channels for each sample."""
+    return torch.from_numpy(rng.permuted(np.tile(np.arange(3), (count, 1)), axis=1))

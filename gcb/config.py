@@ -63,6 +63,11 @@ class TrainConfig(Generic[MethodConfig]):
     """γ of a geometric choice among future goals; null for a uniform one."""
     shift: int = 4
     """Random-shift augmentation of images: up to so many pixels in each direction; 0 for none."""
+    recolour: bool = False
+    """Change the places of the colour channels at random, in all images of a sample alike. Not where colours mean
+    something; no effect on images that are not red, green and blue."""
+    overlay: float = 0.0
+    """Share of the samples through whose images another one of the dataset shines: what is behind means nothing."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where to compute; auto takes a CUDA GPU if there is one, else the CPU."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -102,6 +107,7 @@ class TrainConfig(Generic[MethodConfig]):
             "warmup_steps", self.warmup_steps, self.warmup_steps < self.steps, f"it must be below {self.steps} steps"
         )
         _check("stay_share", self.stay_share, 0 <= self.stay_share < 1, "it must be at least 0 and below 1")
+        _check("overlay", self.overlay, 0 <= self.overlay <= 1, "it must lie between 0 and 1")
         discount = self.future_discount
         _check("future_discount", discount, discount is None or 0 < discount < 1, "it must lie between 0 and 1")
 
@@ -124,6 +130,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "warmup_steps": 100,
         "decay": "cosine",
         "stay_share": 0.08,
+        "recolour": True,
+        "overlay": 0.5,
     },
     # Seconds, for tests.
     "smoke": {"steps": 20, "batch_size": 16, "shift": 2, "log_every": 5, "checkpoint_every": 10, "iql": {"hidden": 32}},

@@ -153,7 +153,7 @@ def evaluate_run(
 def read_results(run: str | os.PathLike[str]) -> dict[str, Any]:
     """What RUN/eval.json says, by mode; empty before the first evaluation."""
     path = Path(run) / EVAL
-    found = read_json(path) if path.is_file() else {}
+    found = read_json(path) if path.exists() else {}
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         raise GCBError(f"{path} is not a table of evaluations by mode")
     return found

@@ -76,7 +76,7 @@ class Run:
 
     def checkpoint(self) -> Checkpoint | None:
         """The last checkpoint, if there is one yet."""
-        if not (self.path / POINTER).is_file():
+        if not (self.path / POINTER).exists():
             return None
         pointer = read_json(self.path / POINTER)
         try:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from gcb.agent import Agent
-from gcb.augment import shift_frames
+from gcb.augment import draw_orders, overlay_frames, recolour_frames, shift_frames
 from gcb.config import TrainConfig
 from gcb.data import Dataset, Sampler, open_dataset
 from gcb.errors import GCBError
@@ -162,7 +162,7 @@ class Sitting:
         return limit is not None and self.team.leads and self.clock() >= 60 * limit
 
     def _next_frames(self) -> Frames:
-        """This process's rows of a batch on the device, images shifted at random."""
+        """This process's rows of a batch on the device, augmented."""
         size = self.config.batch_size
         rows = self.team.rows(size)
         batch = self.sampler.sample(size, rows)
@@ -170,15 +170,27 @@ class Sitting:
         for role in sorted(self.learner.method.frames):
             arrays[role] = self.sampler.gather(getattr(batch.indices, role))
         frames = {role: torch.from_numpy(array).to(self.device) for role, array in arrays.items()}
-        if self.config.shift and len(self.shapes.observation) == 3:
-            together = self.learner.method.shifted_together
-            frames = shift_frames(frames, self.config.shift, together, self.shifting, size, rows)
+        if len(self.shapes.observation) == 3:
+            frames = self._augmented(frames, size, rows)
         return Frames(
             **frames,
             action=torch.from_numpy(batch.action).to(self.device, torch.float32),
             reward=torch.from_numpy(batch.reward).to(self.device),
             terminal=torch.from_numpy(batch.terminal).to(self.device),
         )
+
+    def _augmented(self, frames: dict[str, torch.Tensor], size: int, rows: slice) -> dict[str, torch.Tensor]:
+        """The images changed as the settings say; the draws are those of the whole batch."""
+        config, rng = self.config, self.shifting
+        if config.shift:
+            frames = shift_frames(frames, config.shift, self.learner.method.shifted_together, rng, size, rows)
+        if config.recolour and self.shapes.observation[2] % 3 == 0:
+            frames = recolour_frames(frames, draw_orders(size, rng)[rows])
+        if config.overlay:
+            picture, chosen = self.sampler.random_frames(size, rng)[rows], rng.random(size)[rows] < config.overlay
+            pictures = torch.from_numpy(self.sampler.gather(picture)).to(self.device)
+            frames = overlay_frames(frames, pictures, torch.from_numpy(chosen))
+        return frames
 
     def _log(self, frames: Frames, sinks: list[Sink]) -> None:
         """One row: the means since the row before, and how much of the representation is left."""

@@ -14,13 +14,14 @@ import numpy as np
 
 import gcb
 from gcb.analysis import scenes
-from gcb.analysis.analyse import analyse
+from gcb.analysis.analyse import FOLDER, NUMBERS, analyse
 from gcb.analysis.report import write_report
 from gcb.config import read_config, write_config
 from gcb.data import open_dataset
 from gcb.errors import GCBError
 from gcb.evaluation import evaluate_run, read_results
 from gcb.rollouts import World
+from gcb.runs import EVAL, METRICS
 from gcb.sweep.grid_file import read_grid
 from gcb.training import train
 from reliability import damage, stage
@@ -151,7 +152,10 @@ def _evaluated(run: Path) -> Any:
 
 
 def _reported(run: Path) -> Any:
-    return write_report([run], run.with_name("report.html"), when=WHEN).read_bytes()
+    page = write_report([run], run.with_name("report.html"), when=WHEN).read_bytes()
+    if absent := [name for name in (EVAL, METRICS, f"{FOLDER}/{NUMBERS}") if not (run / name).exists()]:
+        raise GCBError(f"the page says that there is no {absent[0]}")
+    return page
 
 
 def _went_on(run: Path, data: Path) -> Any:

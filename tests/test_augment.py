@@ -1,9 +1,11 @@
 """Random shifts: against the plain loop, and drawn as promised."""
 
+from itertools import permutations
+
 import numpy as np
 import torch
 
-from gcb.augment import shift_frames, shift_images
+from gcb.augment import draw_orders, overlay_frames, recolour_frames, shift_frames, shift_images
 
 
 def shifted_by_loop(images: np.ndarray, offsets: np.ndarray, pixels: int) -> np.ndarray:
@@ -60,3 +62,25 @@ def test_all_offsets_are_drawn_alike() -> None:
     assert counts.sum() == 2000
     assert counts.min() >= 45  # 80 expected of each of the 25; √80 ≈ 9
     assert counts.max() <= 120
+
+
+def test_recolouring_puts_each_samples_channels_in_its_own_order() -> None:
+    images = torch.arange(12, dtype=torch.uint8).view(2, 1, 1, 6)  # two samples of two stacked pictures of one pixel
+    orders = torch.tensor([[0, 1, 2], [2, 0, 1]])
+    coloured = recolour_frames({"state": images, "goal": images}, orders)
+    assert coloured["state"].flatten(1).tolist() == [[0, 1, 2, 3, 4, 5], [8, 6, 7, 11, 9, 10]]
+    assert torch.equal(coloured["goal"], coloured["state"])
+
+
+def test_all_orders_of_channels_are_drawn() -> None:
+    drawn = {tuple(order) for order in draw_orders(500, np.random.default_rng(0)).tolist()}
+    assert drawn == set(permutations(range(3)))
+
+
+def test_an_overlay_is_three_eighths_of_the_chosen_samples() -> None:
+    images = torch.tensor([80, 80, 255], dtype=torch.uint8).view(3, 1, 1, 1)
+    pictures = torch.tensor([160, 160, 255], dtype=torch.uint8).view(3, 1, 1, 1)
+    chosen = torch.tensor([True, False, True])
+    blended = overlay_frames({"state": images}, pictures, chosen)["state"]
+    assert blended.flatten().tolist() == [50 + 60, 80, 255]  # 5/8 · 80 + 3/8 · 160; white on white stays white
+    assert images.flatten().tolist() == [80, 80, 255]

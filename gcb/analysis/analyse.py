@@ -215,7 +215,7 @@ def dataset_of(run: Run, data: str | os.PathLike[str] | None = None) -> Dataset:
 def read_numbers(run: str | os.PathLike[str]) -> dict[str, Any]:
     """What RUN/analysis/numbers.json says; empty before the first analysis."""
     path = Path(run) / FOLDER / NUMBERS
-    found = read_json(path) if path.is_file() else {}
+    found = read_json(path) if path.exists() else {}
     if not isinstance(found, dict):
         raise GCBError(f"{path} is not a table of numbers")
     return found

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,8 @@ MANIFEST = "manifest.json"
 PARTIAL = ".partial"
 HEADER_BYTES = 128
 """Every .npy header has this length, so that rows can be appended before their number is known."""
+HEADER_FAULTS = (ValueError, TypeError, SyntaxError, TokenError, OverflowError)
+"""What numpy raises at a damaged header, which it reads as a piece of Python."""
 
 
 @dataclass(frozen=True)

@@ -184,6 +184,10 @@ class Sampler:
             stays=stays,
         )
 
+    def random_frames(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Indices of any frames of the dataset, drawn from a generator of the caller's."""
+        return rng.integers(len(self._frames), size=count)
+
     def gather(self, index: np.ndarray) -> np.ndarray:
         """The frames at these indices, copied."""
         if index.min() < 0:

@@ -24,7 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from gcb.data.layout import FIELDS, MANIFEST, PARTIAL, file_entry, make_manifest, npy_header, read_manifest
+from gcb.data.layout import (
+    FIELDS,
+    HEADER_FAULTS,
+    MANIFEST,
+    PARTIAL,
+    file_entry,
+    make_manifest,
+    npy_header,
+    read_manifest,
+)
 from gcb.errors import GCBError
 from gcb.files import disk_faults, folder_lock, sha256, sync, sync_folder, write_json
 
@@ -216,7 +225,7 @@ def _open_array(path: Path, entry: Mapping[str, Any], preload: bool) -> np.ndarr
         array = np.load(path, mmap_mode=None if preload else "r", allow_pickle=False)
     except FileNotFoundError as error:
         raise GCBError(f"{path} is missing, but the manifest lists it") from error
-    except (OSError, ValueError) as error:
+    except (OSError, *HEADER_FAULTS) as error:
         raise GCBError(f"{path} could not be read: {error}") from error
     if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
         raise GCBError(

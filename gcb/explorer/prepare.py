@@ -14,6 +14,7 @@ from gcb.agent import Agent
 from gcb.analysis.embed import Tasks, sample_tasks
 from gcb.analysis.projection import tsne
 from gcb.data import Dataset
+from gcb.data.layout import HEADER_FAULTS
 from gcb.errors import GCBError
 from gcb.explorer.atlas import Atlas
 from gcb.files import disk_faults, write_atomically
@@ -74,7 +75,7 @@ def _read(agent: Agent, dataset: Dataset, count: int) -> Atlas | None:
             parts: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
         names = [one.name for one in fields(Tasks) if one.name in parts]
         return Atlas(agent, dataset, Tasks(**{name: parts[name] for name in names}), parts["places"])
-    except (OSError, ValueError, KeyError, TypeError, IndexError, GCBError, *ZIP_FAULTS):
+    except (OSError, KeyError, IndexError, GCBError, *ZIP_FAULTS, *HEADER_FAULTS):
         return None
 
 

@@ -81,9 +81,9 @@ def url(explorer: Explorer) -> Iterator[str]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium, which `make test` installs where it can."""
+    """Debian's Chromium, which `make test` installs where it can. While it is open, no other event loop may run."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install playwright"
     )

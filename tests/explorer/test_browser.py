@@ -55,11 +55,11 @@ def test_choose_an_example_run_it_and_see_what_became_of_it(visit: Callable[...,
     page.wait_for_selector(READY)
     assert page.inner_text("#there-words").startswith(("open the drawer", "close the drawer"))
     assert page.inner_text("#facts").startswith("run")
-    before = page.get_attribute("#before", "src")
+    after = page.get_attribute("#after", "src")
     page.check("input[name=task][value=button]", force=True)
     until(page, "document.querySelector('#there-words').textContent.startsWith('press the button')")
     page.wait_for_selector(READY)
-    assert page.get_attribute("#before", "src") != before
+    assert page.get_attribute("#after", "src") != after
     assert "task=button" in page.url
     page.click("#do-it")
     page.wait_for_selector(DONE)

@@ -7,6 +7,7 @@ import torch
 from batches import VECTORS, encoder_gradient, fitted, image_batch, made, vector_batch
 from torch import Tensor, nn
 
+from gcb.config import make_config
 from gcb.errors import GCBError
 from gcb.methods import Frames
 
@@ -67,6 +68,13 @@ def test_one_batch_can_be_fitted() -> None:
 
 def test_without_an_action_gap_there_is_no_action_decoder() -> None:
     assert made("gc_dbc", action_gap=0.0).action_decoder is None
+
+
+def test_in_the_paper_it_has_the_papers_metric_and_the_critics_gradient() -> None:
+    config = make_config("gc_dbc", "paper").method_config
+    assert (config.left_norm, config.right_norm, config.metric_discount, config.action_gap) == ("l1", "l2", 0.99, 0.0)
+    assert (config.encoder, config.output_norm, config.target_rate) == ("paper", True, None)
+    assert (config.learning_rate, config.weight_decay, config.rl_gradient) == (1e-4, 1e-3, "critic")
 
 
 def test_it_has_no_state_embedding() -> None:

@@ -13,6 +13,7 @@ from typing import IO
 
 import numpy as np
 
+from gcb.data.layout import HEADER_FAULTS
 from gcb.errors import GCBError
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -80,7 +81,7 @@ class Archive:
         """Whatever a damaged or crafted file provokes, as a message."""
         try:
             yield
-        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, *HEADER_FAULTS) as error:
             raise GCBError(f"{self.path} is damaged or not an .npz file: {what} could not be read ({error})") from error
         except OSError as error:
             raise GCBError(f"{self.path} could not be read: {error.strerror or error}") from error
