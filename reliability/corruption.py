@@ -29,7 +29,7 @@ from reliability.attempts import attempt
 from reliability.rows import Row, counted, row
 
 SEED = 11
-TIMES = {False: 60, True: 4}
+TIMES = {False: 40, True: 4}
 """Corruptions of each part; the cheap ones get more."""
 WHEN = datetime(2024, 1, 1)
 KEY = scenes.Job(World("none"), 0)
@@ -64,7 +64,7 @@ def build(house: Path) -> Path:
     analyse(finished, size=stage.LITTLE, workers=1, quiet=True)
     attempt(stage.dying_at(33, lambda: train(stage.small_config(steps=4), data, house / "begun", quiet=True)))
     attempt(stage.dying_at(60, lambda: stage.collect_numbers(house / "partial", 40)))
-    _sweep(house / "sweep", data.parent)
+    _used(lambda out: _sweep(out, data.parent), house / "sweep")
     (house / "own").mkdir()
     write_config(house / "own" / "settings.yaml", stage.small_config())
     (house / "own" / "grid.yaml").write_text("methods: [gcb, bc]\nseeds: [0, 1]\nset: {steps: 5}\nepisodes: 3\n")
@@ -159,8 +159,9 @@ def _reported(run: Path) -> Any:
 
 
 def _went_on(run: Path, data: Path) -> Any:
+    """Where it stands and every weight; curves begin anew for one who has deleted them."""
     train(stage.small_config(steps=4), data, run, quiet=True)
-    return stage.learned(run)
+    return stage.learned(run)[:3]
 
 
 def _sweep(out: Path, data_root: Path) -> Any:

@@ -173,7 +173,7 @@ def _looking(folder: Path, disk: Disk, data: Path, quick: bool) -> Iterator[Case
 def _giving_away(folder: Path, disk: Disk, data: Path) -> Iterator[Case]:
     def dataset(fill: Callable[[], None]) -> None:
         fill()
-        export_data(open_dataset(data), disk.path / "data.npz")
+        export_data(open_dataset(data), disk.path / "data.npz", quiet=True)
 
     def agent(fill: Callable[[], None]) -> None:
         fill()
@@ -183,7 +183,7 @@ def _giving_away(folder: Path, disk: Disk, data: Path) -> Iterator[Case]:
         fill()
         stage.sweep(disk.path / "sweep", data.parent, seeds=1, workers=1)
 
-    export_data(open_dataset(data), folder / "data.npz")
+    export_data(open_dataset(data), folder / "data.npz", quiet=True)
     yield Case(
         "export of a dataset",
         dataset,
@@ -194,7 +194,7 @@ def _giving_away(folder: Path, disk: Disk, data: Path) -> Iterator[Case]:
     export_run(folder / "run", folder / "agent")
     files = stage.files_of(folder / "agent")
     yield Case("export of an agent", agent, _nothing, lambda: stage.files_of(disk.path / "agent"), files)
-    stage.sweep(folder / "sweep", data.parent, seeds=1, workers=1)
+    attempt(lambda: stage.sweep(folder / "sweep", data.parent, seeds=1, workers=1))
     expected = stage.rows_of_sweep(folder / "sweep")
     yield Case("sweep", sweep, _nothing, lambda: stage.rows_of_sweep(disk.path / "sweep"), expected)
 

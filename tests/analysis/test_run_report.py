@@ -16,7 +16,7 @@ from gcb.analysis.analyse import FOLDER
 from gcb.analysis.report import write_report
 from gcb.analysis.shelf import Group, grouped, read_runs
 from gcb.cli import main
-from gcb.config import make_config, write_config
+from gcb.config import TrainConfig, make_config, write_config
 from gcb.data import Dataset
 from gcb.errors import GCBError
 from gcb.evaluation import Result
@@ -165,17 +165,22 @@ def test_seeds_of_one_setting_are_one_group(runs: dict[str, Path]) -> None:
     assert groups[0].curve("no such thing") is None
 
 
+def configured(run: Path, config: TrainConfig[Any]) -> None:
+    """Put other settings in a run's folder, as if it had begun with them."""
+    write_config(run / "config.yaml", config)
+    write_json(run / "run.json", {**read_json(run / "run.json"), "config_sha256": sha256(run / "config.yaml")})
+
+
 def test_what_differs_is_in_the_label(runs: dict[str, Path], tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     for path in runs["two"].iterdir():
         if path.is_file():
             (other / path.name).write_bytes(path.read_bytes())
-    write_config(other / "config.yaml", tiny_config("gcb", steps=4, log_every=2, seed=1, iql={"discount": 0.5}))
-    write_json(other / "run.json", {**read_json(other / "run.json"), "config_sha256": sha256(other / "config.yaml")})
+    configured(other, tiny_config("gcb", steps=4, log_every=2, seed=1, iql={"discount": 0.5}))
     labels = [group.label for group in grouped(read_runs([runs["one"], other]))]
     assert labels == ["gcb, iql.discount 0.99", "gcb, iql.discount 0.5"]
-    write_config(other / "config.yaml", make_config("gcb", "paper"))
+    configured(other, make_config("gcb", "paper"))
     assert [group.label for group in grouped(read_runs([runs["one"], other]))] == ["gcb, one", "gcb, other"]
 
 

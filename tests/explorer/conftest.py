@@ -19,6 +19,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 QUIET_BROWSER = [
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-gpu-watchdog",  # on a busy machine it takes slow for dead, and ends the browser
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",

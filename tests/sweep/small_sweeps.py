@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gcb.cli import main
+from gcb.runs import Run
 from gcb.sweep.folder import Folder
 from gcb.sweep.jobs import Job
 from gcb.sweep.pool import Ended
@@ -22,6 +23,17 @@ def words(out: Path, data_root: Path, *more: str, settings: tuple[str, ...] = ()
     defaults = {"--methods": "blind", "--worlds": "slide", "--episodes": "4", "--preset": "smoke"}
     given = [word for name, value in defaults.items() if name not in more for word in (name, value)]
     return ["sweep", "--out", str(out), "--data-root", str(data_root), *given, *more, "--set", *QUICK, *settings]
+
+
+def step_of(run: Path) -> int:
+    """Step of a run's last checkpoint."""
+    checkpoint = Run(run).checkpoint() if (run / "run.json").exists() else None
+    return checkpoint.step if checkpoint else 0
+
+
+def worker_of(out: Path, name: str) -> int:
+    """The process that does a job, or did it last."""
+    return int((out / "logs" / f"{name}.log").read_text().rpartition(" process ")[2].split()[0])
 
 
 def gcb(*arguments: str) -> int:
@@ -50,7 +62,8 @@ def begin() -> Iterator[Callable[..., subprocess.Popen]]:
         process.communicate()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 300) -> None:
+    """The limit is for machines with much else to do; alone, a second or two are enough."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_sweeps import gcb, wait_until, words
+from small_sweeps import gcb, step_of, wait_until, words, worker_of
 
-from gcb.runs import Run
 from gcb.sweep.rows import read_rows
 
 STEPS = 40
@@ -27,11 +26,6 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def step_of(run: Path) -> int:
-    checkpoint = Run(run).checkpoint() if (run / "run.json").exists() else None
-    return checkpoint.step if checkpoint else 0
-
-
 @pytest.mark.ray
 def test_four_runs_on_two_workers_of_which_one_is_killed(
     tmp_path: Path, data_root: Path, temporary: Path, begin
@@ -39,10 +33,10 @@ def test_four_runs_on_two_workers_of_which_one_is_killed(
     out = tmp_path / "out"
     options = ["--seeds", "4", "--ray", "local", "--workers", "2", "--modes", "goal", "--episodes", "2"]
     process = begin(*words(out, data_root, *options, settings=LONG))
-    wait_until(lambda: step_of(out / "runs" / RUN) >= 3 or process.poll() is not None, 300)
+    wait_until(lambda: step_of(out / "runs" / RUN) >= 3 or process.poll() is not None, 600)
     assert process.poll() is None, process.communicate()[1].decode()
     log = out / "logs" / f"{RUN}.log"
-    os.kill(int(log.read_text().split(" process ")[1].split()[0]), signal.SIGKILL)
+    os.kill(worker_of(out, RUN), signal.SIGKILL)
     said, complaint = process.communicate(timeout=600)
     assert process.returncode == 0, complaint.decode()
     assert f"{RUN} goes on: its worker died".encode() in said
