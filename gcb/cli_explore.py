@@ -1,5 +1,6 @@
 """`gcb explore`: composition only."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,10 +41,9 @@ class Explore:
             raise GCBError(f"the explorer needs {error.name}: pip install 'gcb[explore]'") from error
 
         explorer = Explorer(self.run_folder, self.data, self.clips, self.device)
-        try:
+        with suppress(KeyboardInterrupt):
             serve(explorer, self.host, self.port, self.names, self._announce)
-        except KeyboardInterrupt:
-            Console().print("The page is closed.")
+        Console().print("The page is closed.")
 
     def _announce(self, address: str) -> None:
         Console().print(f"{self.run_folder} can be explored at [bold]{address}[/] (Ctrl-C ends it)")

@@ -58,7 +58,7 @@ class Ablate:
 
         changes: dict[str, Any] = {"seed": self.seed, **({} if self.steps is None else {"steps": self.steps})}
         config = ablated_config(self.name, self.preset, changes)
-        Console().print(f"{self.name}: {difference(self.name, self.preset)[0]}.")
+        Console().print(f"{self.name}: {_arrow(difference(self.name, self.preset)[0])}")
         done = train(config, self.data, self.out, quiet=self.quiet)
         Console().print(f"{done.path} is finished: {done.step:,} steps.")
 

@@ -23,7 +23,7 @@ class DemoSize:
     world: str = "gcb/ButtonDrawer-v0"
     transitions: int = 20_000
     preset: str = "laptop"
-    steps: int = 1_500
+    steps: int = 3_000
     episodes: int = 100
     tasks: int = 2_000
     """Tasks to look for neighbours among; a third of them are looked up and drawn on a map."""
@@ -77,7 +77,8 @@ def _train(method: str, data: Path, out: Path, size: DemoSize) -> None:
     from gcb.config import make_config
     from gcb.training import train
 
-    changes = {"steps": size.steps, "threads": 1}
+    # Recolouring and overlays pay after many steps, and where there is video.
+    changes = {"steps": size.steps, "threads": 1, "recolour": False, "overlay": 0.0}
     train(make_config(method, size.preset, changes), data, out, quiet=method != "gcb")
 
 

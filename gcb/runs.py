@@ -148,7 +148,7 @@ class Run:
         halves = [f".{name}*.tmp" for name in ("weights-", "state-", CONFIG, RECORD, POINTER, METRICS)]
         for pattern in ("weights-*.safetensors", "state-*.pt", *halves):
             for path in self.path.glob(pattern):
-                if path.name not in kept:
+                if path.name not in kept and not path.is_dir():
                     path.unlink(missing_ok=True)
 
     def _read(self, kind: str) -> tuple[bytes, Checkpoint]:
@@ -225,7 +225,8 @@ def begin(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) -> Ru
     run = Run(path)
     if run.checkpoint() is None:
         _check_never_saved(path, config)
-    run.tidy()
+    with disk_faults(path, "Nothing was lost"):
+        run.tidy()
     return run
 
 

@@ -15,11 +15,11 @@ from reliability import stage
 from reliability.attempts import attempt
 from reliability.rows import Row, row
 
-LOOKS = 20
+LOOKS = 10
 """Times that a process is looked at; the first fifth is to warm up."""
 MEGABYTES = 12.0
 """Growth that counts as none: what the allocator and caches still take after the warm-up."""
-STEPS, EPISODES = {False: 10_000, True: 200}, {False: 1000, True: 20}
+STEPS, EPISODES = {False: 10_000, True: 200}, {False: 1000, True: 10}
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 Look = Callable[[], None]

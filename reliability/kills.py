@@ -24,7 +24,7 @@ from reliability.attempts import attempt
 from reliability.rows import Row, counted, row
 
 SEED = 7
-KILLS = {False: 20, True: 3}
+KILLS = {False: 20, True: 2}
 IN_ONE_FOLDER = 7
 """Kills before a job is left to come to its end."""
 PATIENCE = 30.0

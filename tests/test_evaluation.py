@@ -1,6 +1,5 @@
 """Success counted in a world whose episodes are known, in batches, by several processes, and in eval.json."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +128,7 @@ def test_results_are_kept_by_mode(runs: dict[str, Path]) -> None:
     results = evaluate_run(runs["blind"], episodes=8, batch=4, quiet=True)
     assert list(results) == ["goal", "strict"]
     evaluate_run(runs["blind"], ["loose"], episodes=3, quiet=True, videos=False)
-    kept = json.loads((runs["blind"] / "eval.json").read_text())
+    kept = read_results(runs["blind"])
     assert kept.keys() == {"goal", "strict", "loose"}
     entry, rate = kept["goal"], results["goal"].rate()
     assert entry["all"]["any_step"] == {

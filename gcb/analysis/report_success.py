@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gcb.analysis.chart import Mark, marks
 from gcb.analysis.html import Html, join, table, tag
-from gcb.analysis.shelf import MODES, Group
+from gcb.analysis.shelf import MODES, Group, learned_settings
 from gcb.sweep.paper import COLUMNS, TABLE_1, in_paper, place_of
 from gcb.sweep.table import Cell
 
@@ -29,17 +29,16 @@ def glance(groups: Sequence[Group]) -> Html:
 
 def table_1(groups: Sequence[Group]) -> Html:
     """The paper's Table 1 with ours beside it."""
-    ours: dict[int, list[Group]] = {}
-    for group in groups:
-        ours.setdefault(place_of(group.method), []).append(group)
+    ours = _settings(groups)
     lines = []
     for place, name in enumerate(TABLE_1):
         theirs = [in_paper(name, column) or "" for column in COLUMNS]
-        for group in ours.get(place) or [None]:
-            title = name if group is None else join([name, " ", tag("small", group.label)])
-            lines.append((title, *(_beside(group, column, text) for column, text in zip(COLUMNS, theirs, strict=True))))
-    for group in ours.get(len(TABLE_1), []):
-        lines.append((tag("small", group.label), *(_beside(group, column, "") for column in COLUMNS)))
+        for row in [row for row in ours if place_of(row[0].method) == place] or [[]]:
+            cells = [_beside(row, column, text) for column, text in zip(COLUMNS, theirs, strict=True)]
+            lines.append((_titled(name, row), *cells))
+    for row in ours:
+        if place_of(row[0].method) == len(TABLE_1):
+            lines.append((_titled(row[0].method, row), *(_beside(row, column, "") for column in COLUMNS)))
     note = (
         "Above ours, below in italics the paper's (mean ± standard error over 5 seeds). Ours: the mean over seeds, ± "
         "the 95 % t-interval of that mean where there are several seeds, in brackets the 95 % Wilson interval of all "
@@ -104,8 +103,26 @@ def _paper_mean(group: Group, mode: str) -> float | None:
     return None if numbers is None else numbers[0]
 
 
-def _beside(group: Group | None, column: tuple[str, bool, str], theirs: str) -> Html:
+def _settings(groups: Sequence[Group]) -> list[list[Group]]:
+    """Groups of one method and setting in one row, whatever their worlds; each world once in a row."""
+    rows: dict[tuple[str, int], list[Group]] = {}
+    for group in groups:
+        settings, number = learned_settings(group.first), 0
+        while any(_column(other, "") == _column(group, "") for other in rows.get((settings, number), [])):
+            number += 1
+        rows.setdefault((settings, number), []).append(group)
+    return list(rows.values())
+
+
+def _titled(name: str, row: Sequence[Group]) -> Html:
+    """A method's name, and what tells this row from others of it."""
+    variants = ", ".join(dict.fromkeys(group.variant for group in row if group.variant))
+    return join([name, " ", tag("small", variants)] if variants else [name])
+
+
+def _beside(row: Sequence[Group], column: tuple[str, bool, str], theirs: str) -> Html:
     """One cell: ours above the paper's."""
-    cell = None if group is None or _column(group, column[2]) != column else group.cell(column[2])
+    cells = [group.cell(column[2]) for group in row if _column(group, column[2]) == column]
+    cell = next((cell for cell in cells if cell is not None), None)
     above = tag("strong", cell) if cell is not None else tag("span", "–", class_="none")
     return join([above, tag("em", theirs)] if theirs else [above])

@@ -94,6 +94,9 @@ class Group:
 
     entries: tuple[Entry, ...]
     label: str
+    """Tells it from all other groups."""
+    variant: str = ""
+    """Tells it from groups of the same method with other settings; empty if there are none."""
 
     @property
     def first(self) -> Entry:
@@ -152,7 +155,9 @@ def grouped(entries: Sequence[Entry]) -> list[Group]:
     for entry in entries:
         groups.setdefault(_key(entry), []).append(entry)
     members = [tuple(sorted(group, key=lambda one: one.seed)) for group in groups.values()]
-    return [Group(group, label) for group, label in zip(members, _labels(members), strict=True)]
+    variants = [_variant(group[0], [other[0] for other in members]) for group in members]
+    labels = _labels(members, variants)
+    return [Group(*parts) for parts in zip(members, labels, variants, strict=True)]
 
 
 def differing(entries: Sequence[Entry]) -> list[str]:
@@ -162,23 +167,30 @@ def differing(entries: Sequence[Entry]) -> list[str]:
     return [name for name in kept if len({repr(entry.settings.get(name)) for entry in entries}) > 1]
 
 
+def learned_settings(entry: Entry) -> str:
+    """Every setting that decides what is learned, as one text to compare."""
+    return repr(sorted((name, value) for name, value in entry.settings.items() if name not in HOW_IT_RUNS))
+
+
 def _key(entry: Entry) -> str:
-    settings = {name: value for name, value in entry.settings.items() if name not in HOW_IT_RUNS}
-    return repr((sorted(settings.items()), entry.run.record["data"].get("fingerprint")))
+    return repr((learned_settings(entry), entry.run.record["data"].get("fingerprint")))
 
 
-def _labels(members: Sequence[tuple[Entry, ...]]) -> list[str]:
-    """The method's name, and what else tells a group from others of the same method."""
+def _variant(one: Entry, all_of_them: Sequence[Entry]) -> str:
+    """The settings that tell a run from others of its method, or its name if they are many."""
+    names = differing([other for other in all_of_them if other.run.config.method == one.run.config.method])
+    if len(names) > MOST_IN_LABEL:
+        return one.name
+    return ", ".join(f"{name.removeprefix('method_config.')} {one.settings.get(name)}" for name in names)
+
+
+def _labels(members: Sequence[tuple[Entry, ...]], variants: Sequence[str]) -> list[str]:
+    """Method, world if there are several, and variant; the run's name where that leaves two alike."""
     several_worlds = len({(group[0].world, group[0].video) for group in members}) > 1
     labels = []
-    for group in members:
-        one, place = group[0], Group(group, "").place
-        alike = [other[0] for other in members if other[0].run.config.method == one.run.config.method]
-        names = differing(alike)
-        parts = [f"{name.removeprefix('method_config.')} {one.settings.get(name)}" for name in names]
-        if len(parts) > MOST_IN_LABEL:
-            parts = [one.name]
-        labels.append(", ".join([one.run.config.method, *([place] if several_worlds else []), *parts]))
+    for group, variant in zip(members, variants, strict=True):
+        place = Group(group, "").place if several_worlds else ""
+        labels.append(", ".join(part for part in (group[0].run.config.method, place, variant) if part))
     doubles = {label for label in labels if labels.count(label) > 1}
     names = [group[0].name for group in members]
     return [f"{label} ({name})" if label in doubles else label for label, name in zip(labels, names, strict=True)]

@@ -160,18 +160,22 @@ class GCB(Method):
 
         losses, logs = self._representation(batch, phi[:current], phi_next, psi[:current], psi_goal)
         state = self._normalised(psi)
+        actor = config.rl_gradient in ("actor", "both")
+        critic = config.rl_gradient in ("critic", "both")
         if config.condition == "goal":
-            task, next_task = self._normalised(psi_goal), self._normalised(psi_goal)
+            task = next_task = self._normalised(psi_goal)
+            told = task if actor else task.detach()
         else:
             task = self._narrow(phi)
             next_task = self._narrow(phi_next) if self.task_moves else task
-        actor = config.rl_gradient in ("actor", "both")
-        critic = config.rl_gradient in ("critic", "both")
-        noisy = task + config.passage_noise * torch.randn_like(task) if config.passage_noise else task
+            # The passage belongs to the policy: the actor trains it even where its gradient ends before φ.
+            told = task if actor else self._narrow(phi.detach())
+        if config.passage_noise:
+            told = told + config.passage_noise * torch.randn_like(told)
         return Features(
             loss=torch.stack(list(losses.values())).sum(),
             actor_state=state if actor else state.detach(),
-            actor_task=noisy if actor else noisy.detach(),
+            actor_task=told,
             critic_state=state if critic else state.detach(),
             critic_task=task if critic else task.detach(),
             next_state=self._normalised(psi_next),

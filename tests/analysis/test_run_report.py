@@ -14,6 +14,7 @@ from tiny import tiny_config, tiny_dataset
 
 from gcb.analysis.analyse import FOLDER
 from gcb.analysis.report import write_report
+from gcb.analysis.report_success import table_1
 from gcb.analysis.shelf import Group, grouped, read_runs
 from gcb.cli import main
 from gcb.config import TrainConfig, make_config, write_config
@@ -182,6 +183,23 @@ def test_what_differs_is_in_the_label(runs: dict[str, Path], tmp_path: Path) -> 
     assert labels == ["gcb, iql.discount 0.99", "gcb, iql.discount 0.5"]
     configured(other, make_config("gcb", "paper"))
     assert [group.label for group in grouped(read_runs([runs["one"], other]))] == ["gcb, one", "gcb, other"]
+
+
+def test_one_setting_in_two_worlds_is_one_row_of_table_1(runs: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("config.yaml", "eval.json"):
+        (tmp_path / name).write_bytes((runs["one"] / name).read_bytes())
+    record = read_json(runs["one"] / "run.json")
+    record["data"] |= {"fingerprint": "another", "config": {"env": "gcb/Drawer-v0"}}
+    write_json(tmp_path / "run.json", record)
+    groups = grouped(read_runs([runs["one"], tmp_path]))
+    assert [group.label for group in groups] == ["gcb, Button and Drawer", "gcb, Drawer"]
+    table = str(table_1(groups))
+    assert table.count('<th scope="row">GCB</th>') == 1
+    # By goal in both worlds, and by example in the one that the paper's analogies are of.
+    assert table.count("<strong>0.500 [0.237, 0.763]</strong>") == 2
+    assert table.count("<strong>0.400 [0.168, 0.687]</strong>") == 1
+    twice = str(table_1([*groups, groups[0]]))
+    assert twice.count('<th scope="row">GCB</th>') == 2
 
 
 def test_a_run_that_has_only_begun(runs: dict[str, Path], tmp_path: Path) -> None:
