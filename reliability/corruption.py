@@ -69,7 +69,7 @@ def build(house: Path) -> Path:
     write_config(house / "own" / "settings.yaml", stage.small_config())
     (house / "own" / "grid.yaml").write_text("methods: [gcb, bc]\nseeds: [0, 1]\nset: {steps: 5}\nepisodes: 3\n")
     (house / "scenes").mkdir()
-    fakes = {name: np.arange(24.0).reshape(2, 12) for name in scenes.Scenes.__dataclass_fields__}
+    fakes: dict[str, Any] = {name: np.arange(24.0).reshape(2, 12) for name in scenes.Scenes.__dataclass_fields__}
     np.savez_compressed(house / "scenes" / scenes.KEPT, key=np.array(scenes._key(KEY)), **fakes)
     return house
 

@@ -108,7 +108,7 @@ def _datasets(data: Path, folder: Path, harm: Harmful) -> Iterator[Offer]:
     yield "folder of such episodes", lambda: import_data(folder / "episodes", folder / "out", quiet=True)
     (folder / "bare.npz").write_bytes(pickle.dumps(harm))
     yield "pickle as .npz", lambda: import_data(folder / "bare.npz", folder / "out", quiet=True)
-    kept = {name: objects for name in scenes.Scenes.__dataclass_fields__}
+    kept: dict[str, Any] = {name: objects for name in scenes.Scenes.__dataclass_fields__}
     job = scenes.Job(World("none"), 0)
     np.savez(folder / scenes.KEPT, key=np.array(scenes._key(job)), **kept)
     yield "kept scenes of objects", lambda: scenes.fresh_scenes(job, 1, folder, quiet=True)
