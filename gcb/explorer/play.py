@@ -7,11 +7,13 @@ import numpy as np
 
 from gcb.agent import Agent, Example
 from gcb.explorer.pictures import data_url
-from gcb.explorer.studio import LARGE, View
+from gcb.explorer.studio import View
 from gcb.explorer.theatre import Stage
 from gcb.worlds import TabletopEnv
 from gcb.worlds.expert import Expert
 
+FILM = 192
+"""Side of a film's pictures: drawing them is most of a step's time, and grows with the area."""
 LINGER = 10
 """Steps for which the expert goes on after success: its drawer is then where it shall be."""
 
@@ -68,11 +70,11 @@ class ExpertAtWork:
         if info["success"] and self.reached_at is None:
             self.reached_at = self._steps
         self._over = truncated or (self.reached_at is not None and self._steps >= self.reached_at + LINGER)
-        return data_url(self._env.image(LARGE))
+        return data_url(self._env.image(FILM))
 
 
 def _pictures(env: TabletopEnv, observation: np.ndarray) -> Event:
-    return {"agent": data_url(env.image(LARGE)), "seen": data_url(observation)}
+    return {"agent": data_url(env.image(FILM)), "seen": data_url(observation)}
 
 
 def _number(value: np.ndarray) -> float | None:

@@ -16,6 +16,18 @@ GRACE_SECONDS = 1
 """For episodes that are still being watched when the server is stopped."""
 
 
+class Server(uvicorn.Server):
+    """Loads the run only when it can already answer: importing torch would otherwise delay the page."""
+
+    def __init__(self, settings: uvicorn.Config, explorer: Explorer) -> None:
+        super().__init__(settings)
+        self._explorer = explorer
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._explorer.start()
+
+
 def serve(explorer: Explorer, host: str, port: int, names: Iterable[str], announce: Callable[[str], object]) -> None:
     """Serve until Ctrl-C; `announce` is told the page's address as soon as it can be opened."""
     with listen(host, port) as listener:
@@ -27,11 +39,9 @@ def serve(explorer: Explorer, host: str, port: int, names: Iterable[str], announ
             lifespan="off",
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
-        server = uvicorn.Server(settings)
-        explorer.start()
         announce(address(listener))
         try:
-            server.run(sockets=[listener])
+            Server(settings, explorer).run(sockets=[listener])
         finally:
             explorer.close()
 

@@ -69,12 +69,13 @@ class Show:
     def facts(self) -> dict[str, Any]:
         """What the page says about the run."""
         agent, tasks = self.agent, () if self.studio is None else self.studio.layout.tasks
-        world = agent.run.record["data"].get("config", {}).get("env") if agent.run else None
+        config = agent.run.record["data"].get("config", {}) if agent.run else {}
         return {
             "method": agent.method.name,
             "summary": agent.method.summary,
             "steps": agent.step,
-            "world": world,
+            "world": config.get("env"),
+            "video": bool(config.get("options", {}).get("video")),
             "tasks": list(tasks),
             "by_example": agent.method.by_example,
             "no_play": self.no_play,

@@ -20,7 +20,7 @@ from gcb.sweep.jobs import State
 
 RUNS = "runs"
 TRAINING_SHARE = 0.8
-"""What training takes of a run's time, for the time left; measured with the laptop preset and 200 episodes a mode."""
+"""What training takes of a run's time, for the time left: an estimate."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def _small_pictures() -> Iterator[None]:
     """Pictures for people as small as the agent's: TinyRenderer would otherwise take most of these tests' time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gcb.explorer.studio.LARGE", 64)
-        patch.setattr("gcb.explorer.play.LARGE", 64)
+        patch.setattr("gcb.explorer.play.FILM", 64)
         yield
 
 

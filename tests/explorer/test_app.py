@@ -38,6 +38,7 @@ def test_the_run_is_described(client: httpx.Client, run: Path) -> None:
     assert status["tasks"] == ["drawer", "button"]
     assert status["by_example"]
     assert not status["gone"]
+    assert not status["video"]
     assert status["map"]["state"] == "ready"
 
 

@@ -168,6 +168,7 @@ function onReady(status) {
   $("stage").hidden = false;
   wire(status.tasks, status.by_example, changed);
   if (!status.tasks.includes(choices.task)) choices.task = null;
+  if (!location.hash) choices.scene.video = choices.video = status.video; // as it was trained
   if (!status.by_example) notice(`${status.method} cannot be told what to do by an example; show it a goal image instead.`);
   showChoices(null, null);
   refresh().catch(complain);
