@@ -1,15 +1,15 @@
 """GC-DBC: deep bisimulation for control lifted to pairs. φ(s, g) and nothing beside it: no ψ, so no analogies."""
 
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gcb.losses import Norm, phi_loss
+from gcb.losses import Norm
 from gcb.methods.base import Features, Frames, Shapes
 from gcb.methods.baseline import SMOKE, Baseline, GradientConfig
-from gcb.methods.gcb import PAPER, GCBConfig, RewardDecoder
+from gcb.methods.gcb import PAPER, GCBConfig, RewardDecoder, metric_losses
 from gcb.methods.parts import Passage, check_not_negative, check_share, follow, normalised, slow_copy
 from gcb.nets import encoder, mlp
 
@@ -75,30 +75,12 @@ class GCDBC(Baseline):
         with torch.no_grad():
             phi_next = self._phi(batch.next_state, batch.goal)
             target = phi_next if self._slow is None else self._slow(batch.next_state, batch.goal)
-        losses, logs = self._metric(batch, phi, target)
+        losses, logs = metric_losses(self.config, phi, target, batch.action, batch.reward, self.action_decoder)
+        losses["reward_decoder_loss"] = self.reward_decoder.loss(phi, target, batch.reward)
         loss = torch.stack(list(losses.values())).sum()
         logs |= {name: one.detach() for name, one in losses.items()}
         nothing = self.state_features(batch.state)
         return self._features(loss, logs, nothing, self._seen(phi), nothing, self._seen(phi_next))
-
-    def _metric(self, batch: Frames, phi: Tensor, target: Tensor) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """L_φ and the decoders' losses."""
-        config, permutation = self.config, torch.randperm(len(phi), device=phi.device)
-        losses, gap = {"reward_decoder_loss": self.reward_decoder.loss(phi, target, batch.reward)}, None
-        if self.action_decoder is not None:
-            predicted = self.action_decoder(phi)
-            losses["action_decoder_loss"] = (predicted - batch.action).square().mean()
-            mean = predicted.detach()
-            gap = config.action_gap * (mean - mean[permutation]).abs().mean(1)
-        metric, logs = phi_loss(
-            *(phi, target, batch.reward, permutation),
-            discount=config.metric_discount,
-            left_norm=config.left_norm,
-            right_norm=config.right_norm,
-            reward_weight=1 - config.metric_discount if config.scale_reward else 1.0,
-            policy_gap=gap,
-        )
-        return {**losses, "phi_loss": config.metric_weight * metric}, logs
 
     def after_step(self) -> None:
         """φ̄ follows φ."""

@@ -190,31 +190,14 @@ class GCB(Method):
         config, rows = self.config, len(phi)
         goal, action, reward = batch.goal[:rows], batch.action[:rows], batch.reward[:rows]
         losses: dict[str, Tensor] = {}
-        permutation = torch.randperm(rows, device=phi.device)
-        gap = None
-        if self.action_decoder is not None:
-            predicted = self.action_decoder(phi)
-            losses["action_decoder_loss"] = (predicted - action).square().mean()
-            mean = predicted.detach()
-            gap = config.action_gap * (mean - mean[permutation]).abs().mean(1)
         if self.reward_decoder is not None:
             losses["reward_decoder_loss"] = self.reward_decoder.loss(phi, phi_next, reward)
         following = phi_next
         if self.dynamics is not None:
             losses["dynamics_loss"] = self.dynamics.loss(phi.detach(), phi_next, action)
             following = self.dynamics.next(phi.detach(), action)
-        loss, logs = phi_loss(
-            phi,
-            following,
-            reward,
-            permutation,
-            discount=config.metric_discount,
-            left_norm=config.left_norm,
-            right_norm=config.right_norm,
-            reward_weight=1 - config.metric_discount if config.scale_reward else 1.0,
-            policy_gap=gap,
-        )
-        losses["phi_loss"] = config.metric_weight * loss
+        metric, logs = metric_losses(config, phi, following, action, reward, self.action_decoder)
+        losses |= metric
         with torch.no_grad():
             phi_goal = self._phi_of(self._phi, goal, goal) if config.grounded else None
         loss, psi_logs = psi_loss(phi, phi_goal, psi, psi_goal)
@@ -282,6 +265,32 @@ class GCB(Method):
     def _narrow(self, phi: Tensor) -> Tensor:
         """The passage from φ to the policy."""
         return self._normalised(phi) if self.passage is None else torch.tanh(self.passage(self._normalised(phi)))
+
+
+def metric_losses(
+    config: Any, phi: Tensor, following: Tensor, action: Tensor, reward: Tensor, action_decoder: nn.Module | None
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """L_φ on randomly permuted pairs, with the gap between decoded actions and the decoder's loss if there is one.
+
+    `config` has the metric's settings by GCBConfig's names; `following` is φ̄(s', g).
+    """
+    losses: dict[str, Tensor] = {}
+    permutation, gap = torch.randperm(len(phi), device=phi.device), None
+    if action_decoder is not None:
+        predicted = action_decoder(phi)
+        losses["action_decoder_loss"] = (predicted - action).square().mean()
+        mean = predicted.detach()
+        gap = config.action_gap * (mean - mean[permutation]).abs().mean(1)
+    loss, logs = phi_loss(
+        *(phi, following, reward, permutation),
+        discount=config.metric_discount,
+        left_norm=config.left_norm,
+        right_norm=config.right_norm,
+        reward_weight=1 - config.metric_discount if config.scale_reward else 1.0,
+        policy_gap=gap,
+    )
+    losses["phi_loss"] = config.metric_weight * loss
+    return losses, logs
 
 
 class RewardDecoder(nn.Module):
