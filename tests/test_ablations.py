@@ -41,9 +41,7 @@ def test_the_appendix_is_complete() -> None:
 
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_each_takes_a_step(name: str) -> None:
-    changes = {"device": "cpu", "batch_size": 8}
-    one = ABLATIONS[name].changes["method_config"]
-    config = make_config("gcb", "smoke", {**changes, "method_config": one})
+    config = make_config("gcb", "smoke", {"device": "cpu", "batch_size": 8, **ABLATIONS[name].changes})
     sitting = Sitting(config, tiny_dataset(), torch.device("cpu"))
     figures = sitting.learner.step(sitting._next_frames(), 0)
     assert all(torch.isfinite(value) for value in figures.values())

@@ -1,6 +1,8 @@
 """What is learned about states and goals: one file for each method, one registry for all."""
 
+import os
 from difflib import get_close_matches
+from importlib import import_module
 
 from gcb.errors import GCBError
 from gcb.methods.base import Features, Frames, Method, Shapes
@@ -18,6 +20,8 @@ from gcb.methods.vae import VAE
 
 # In the order of the paper's table, then the yardsticks that it does not have.
 _ALL = (GCB, CPV, GCDBC, CCVAE, VAE, CPC, CURL, RAD, Pixel, CTA, BehaviourCloning, Blind)
+PLUGINS = "GCB_PLUGINS"
+"""The environment variable that names modules with methods of one's own, separated by commas."""
 METHODS: dict[str, type[Method]] = {method.name: method for method in _ALL}
 
 
@@ -36,4 +40,15 @@ def method_named(name: str) -> type[Method]:
     return METHODS[name]
 
 
+def _import_plugins(names: str) -> None:
+    """Import the modules of a user's own methods; workers and Ray's tasks inherit the variable and do the same."""
+    for name in filter(None, (part.strip() for part in names.split(","))):
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise GCBError(f"{PLUGINS} names {name!r}, which cannot be imported: {error}.") from error
+
+
 __all__ = ["METHODS", "Features", "Frames", "Method", "Shapes", "method_named", "register"]
+
+_import_plugins(os.environ.get(PLUGINS, ""))

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import textwrap
 from pathlib import Path
 
+import pytest
 from small_sweeps import gcb, step_of, wait_until, words, worker_of
 
 from gcb.errors import GCBError
@@ -70,3 +72,30 @@ def test_a_worker_that_is_killed_is_started_again(tmp_path: Path, data_root: Pat
     assert f"{RUN} goes on: its process was ended by SIGKILL".encode() in said
     assert (out / "logs" / f"{RUN}.log").read_text().count(" process ") == 2
     assert {row.steps for row in read_rows([out / "results.csv"])} == {STEPS}
+
+
+def test_workers_know_the_methods_of_plugins(
+    tmp_path: Path, data_root: Path, begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = """
+        from gcb.methods import register
+        from gcb.methods.bc import Blind
+
+        @register
+        class Mine(Blind):
+            name = "mine"
+    """
+    (tmp_path / "own_methods.py").write_text(textwrap.dedent(source))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
+    monkeypatch.setenv("GCB_PLUGINS", "own_methods")
+    process = begin(*words(tmp_path / "out", data_root, "--methods", "mine", "--modes", "goal"))
+    _, said = process.communicate()
+    assert process.returncode == 0, said.decode()
+    assert {row.method for row in read_rows([tmp_path / "out" / "results.csv"])} == {"mine"}
+    monkeypatch.setenv("GCB_PLUGINS", "own_methods, not_there")
+    process = begin("methods")
+    _, said = process.communicate()
+    assert process.returncode == 2
+    assert said.decode().strip() == (
+        "gcb: GCB_PLUGINS names 'not_there', which cannot be imported: No module named 'not_there'."
+    )
