@@ -56,7 +56,6 @@ _ALL = (
     _of("no_target", "added", "stop-gradient instead of a moving average", target_rate=None),
     _of("pair_of_now", "added", "trained on φ(s_t, g) only, as in the paper", first_share=0.0),
     Ablation("no_staying", "added", "no samples of standing still at the goal", "button_drawer", {"stay_share": 0.0}),
-    Ablation("no_overlay", "added", "no pictures that shine through", "button_drawer", {"overlay": 0.0}),
 )
 
 ABLATIONS: dict[str, Ablation] = {one.name: one for one in _ALL}

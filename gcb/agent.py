@@ -43,13 +43,20 @@ class Agent:
         goal: np.ndarray | None = None,
         example: Example | None = None,
         first: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
     ) -> np.ndarray:
         """The mean action towards `goal`, or for the task that leads from example[0] to example[1].
 
-        `first` is what was seen when the task began; left out, the task begins now. For whole episodes `pursue` is
+        `first` is what was seen when the task began; left out, the task begins now. With `rng` the action is drawn from
+        the policy, as in an evaluation: a mean can come to rest where a draw goes on. For whole episodes `pursue` is
         shorter, and faster where the task's features do not change on the way.
         """
-        return self.pursue(observation if first is None else first, goal=goal, example=example).act(observation)
+        pursuit = self.pursue(observation if first is None else first, goal=goal, example=example)
+        noise = None
+        if rng is not None:
+            batch = np.shape(observation)[: np.ndim(observation) - len(self.shapes.observation)]
+            noise = rng.standard_normal((*batch, self.shapes.action))
+        return pursuit.act(observation, noise)
 
     def pursue(self, first: np.ndarray, *, goal: np.ndarray | None = None, example: Example | None = None) -> "Pursuit":
         """Begin a task (or a batch of them) at the observation `first`; the `Pursuit` then acts step by step."""
@@ -127,10 +134,17 @@ class Pursuit:
             with torch.inference_mode():
                 self._features = self._task_features(first)
 
-    def act(self, observation: np.ndarray) -> np.ndarray:
-        """The mean action at this observation, in [-1, 1]."""
+    def act(self, observation: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+        """The mean action at this observation, in [-1, 1].
+
+        With `noise`, standard normal numbers in the shape of the actions, it is drawn from the policy.
+        """
         with torch.inference_mode():
-            return self._agent._out(self._agent.iql.actor(self._inputs(observation)), observation)
+            actor, inputs = self._agent.iql.actor, self._inputs(observation)
+            if noise is None:
+                return self._agent._out(actor(inputs), observation)
+            drawn = torch.as_tensor(np.reshape(noise, (len(inputs), -1)), dtype=inputs.dtype, device=inputs.device)
+            return self._agent._out(actor.drawn(inputs, drawn), observation)
 
     def value(self, observation: np.ndarray) -> np.ndarray:
         """V(s, task) at this observation."""

@@ -98,6 +98,8 @@ class Eval:
     """Processes that share the episodes; one per core is best."""
     batch: int = 20
     """Worlds that are stepped as one batch."""
+    spread: float = 1.0
+    """Actions are drawn from the policy with so much of its own spread; 0 takes their mean."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
     """Where to compute."""
     clips: Path | None = None
@@ -123,6 +125,7 @@ class Eval:
             seed=self.seed,
             workers=self.workers,
             batch=self.batch,
+            spread=self.spread,
         )
         Console().print(results_table(results))
 

@@ -130,8 +130,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "warmup_steps": 100,
         "decay": "cosine",
         "stay_share": 0.08,
-        "recolour": True,
-        "overlay": 0.5,
     },
     # Seconds, for tests.
     "smoke": {"steps": 20, "batch_size": 16, "shift": 2, "log_every": 5, "checkpoint_every": 10, "iql": {"hidden": 32}},

@@ -77,8 +77,7 @@ def _train(method: str, data: Path, out: Path, size: DemoSize) -> None:
     from gcb.config import make_config
     from gcb.training import train
 
-    # Recolouring and overlays pay after many steps, and where there is video.
-    changes = {"steps": size.steps, "threads": 1, "recolour": False, "overlay": 0.0}
+    changes = {"steps": size.steps, "threads": 1}
     train(make_config(method, size.preset, changes), data, out, quiet=method != "gcb")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from gcb.statistics import Rate
 from gcb.video import write_video
 
 FPS = 12
+SPREAD = 1.0
+"""Actions are drawn from the policy as it was learned; docs/method.md says why."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Result:
     outcomes: Sequence[Outcome] = field(repr=False)
     env_seconds: float = field(repr=False, default=0.0)
     """Time that the world itself took."""
+    spread: float = 0.0
+    """Share of the policy's own spread with which its actions were drawn."""
 
     def rate(self, task: str | None = None, *, at_end: bool = False) -> Rate:
         """The share of successes with its Wilson interval: of one task or of all, at any step or at the end."""
@@ -58,6 +63,7 @@ class Result:
             "episodes": len(self.outcomes),
             "seed": self.seed,
             "step": self.step,
+            "spread": self.spread,
             "world": self.world.record(),
             "gcb": gcb.__version__,
             "all": self._rates(None),
@@ -81,6 +87,7 @@ def evaluate(
     seed: int = 0,
     batch: int = 20,
     workers: int = 1,
+    spread: float = SPREAD,
     video: str | Path | None = None,
     video_episodes: int = 6,
     quiet: bool = False,
@@ -89,17 +96,22 @@ def evaluate(
 
     `world` is by default the one that the agent's dataset comes from; `gcb.adapter` says how others' environments
     are played. `mode` is "goal" (the goal image), or "strict"
-    or "loose" (an example pair only; see `gcb.worlds.scene`). `workers` processes share the episodes. `video` is a
-    file for a grid of the first `video_episodes` episodes. The result depends on neither batch nor workers, but for
+    or "loose" (an example pair only; see `gcb.worlds.scene`). `workers` processes share the episodes. Actions
+    are drawn from the policy with `spread` times its own spread; 0 takes their mean. `video` is a file for a grid of
+    the first `video_episodes` episodes. The result depends on neither batch nor workers, but for
     the rounding of sums.
     """
     world = world or world_of(agent)
     _check(agent, world, mode, episodes, batch, workers)
+    if not 0 <= spread < inf:
+        raise GCBError(f"spread is {spread}; it must be a number that is not negative.")
     if video is not None and not shows_pictures(agent):
         raise GCBError(f"a video of vectors {agent.shapes.observation} cannot be made; leave it out.")
     batch = min(batch, episodes)
     shown = min(video_episodes, episodes) if video is not None else 0
-    job = Job(agent.run.path if agent.run else None, str(agent.device), world, mode, seed, episodes, batch, shown)
+    job = Job(
+        agent.run.path if agent.run else None, str(agent.device), world, mode, seed, episodes, batch, shown, spread
+    )
     played: list[Played] = []
     chunks = -(-episodes // batch)
     if workers == 1:
@@ -115,7 +127,7 @@ def evaluate(
     outcomes = [one for part in played for one in part.outcomes]
     if video is not None:
         write_video(video, video_rows(outcomes[:shown], mode), FPS)
-    return Result(mode, world, seed, agent.step, outcomes, sum(part.env_seconds for part in played))
+    return Result(mode, world, seed, agent.step, outcomes, sum(part.env_seconds for part in played), spread)
 
 
 def evaluate_run(
@@ -210,6 +222,7 @@ class Job:
     batch: int
     shown: int
     """Episodes whose frames are wanted, counted from the first."""
+    spread: float
 
 
 class ChunkRunner:
@@ -224,7 +237,7 @@ class ChunkRunner:
             assert job.run is not None, "only an agent from a run is sent to another process"
             torch.set_num_threads(1)
             agent = load(job.run, job.device)
-        self.job, self.player = job, Player(agent, job.world, job.mode, job.batch)
+        self.job, self.player = job, Player(agent, job.world, job.mode, job.batch, job.spread)
 
     def run(self, index: int) -> Played:
         job = self.job

@@ -4,6 +4,7 @@ Rewards are 1 where the goal is reached and 0 elsewhere, and reaching ends the e
 probabilities of success and lie in [0, 1].
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -138,8 +139,17 @@ class Actor(nn.Module):
         """The mean action, cut to [-1, 1]."""
         return self.mean(inputs).clamp(-1.0, 1.0)
 
+    def drawn(self, inputs: Tensor, noise: Tensor) -> Tensor:
+        """Actions of the policy itself, cut to [-1, 1]; `noise` is standard normal, or less for a calmer policy."""
+        return (self.mean(inputs) + self._log_std().exp() * noise).clamp(-1.0, 1.0)
+
     def log_likelihood(self, inputs: Tensor, action: Tensor) -> Tensor:
         """log π(a | inputs) without its constant."""
-        log_std = self.log_std.clamp(*self._bounds) if self._fixed is None else torch.log(torch.tensor(self._fixed))
+        log_std = self._log_std()
         standardised = (action - self.mean(inputs)) / log_std.exp()
         return -(0.5 * standardised.square() + log_std).sum(-1)
+
+    def _log_std(self) -> Tensor:
+        if self._fixed is None:
+            return self.log_std.clamp(*self._bounds)
+        return torch.full_like(self.log_std, math.log(self._fixed))

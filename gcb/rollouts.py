@@ -10,7 +10,7 @@ import numpy as np
 
 from gcb.adapter import ADAPTERS, Adapter, name_of
 from gcb.agent import Agent
-from gcb.data.seeds import episode_seed
+from gcb.data.seeds import episode_noise, episode_seed
 from gcb.data.sheet import as_rgb
 from gcb.errors import GCBError
 from gcb.video import tile
@@ -71,8 +71,9 @@ class Played:
 class Player:
     """An agent and as many worlds as are to be played at once."""
 
-    def __init__(self, agent: Agent, world: World, mode: str, size: int) -> None:
-        self.agent, self.mode, self.adapter = agent, mode, world.adapter
+    def __init__(self, agent: Agent, world: World, mode: str, size: int, spread: float = 0.0) -> None:
+        """`spread` is the share of the policy's own spread with which actions are drawn; 0 takes their mean."""
+        self.agent, self.mode, self.adapter, self.spread = agent, mode, world.adapter, spread
         self.envs = [world.make(mode) for _ in range(size)]
         self._check(world)
 
@@ -94,8 +95,9 @@ class Player:
             Episode(self.adapter, self.adapter.task(info), pair, [first] if number < shown else None)
             for (_, info), pair, first, number in zip(starts, told, observations.copy(), numbers, strict=True)
         ]
+        draws = [episode_noise("eval", seed, number) for number in numbers]
         while any(not episode.over for episode in episodes):
-            actions = pursuit.act(observations)
+            actions = pursuit.act(observations, self._noise(draws))
             began = clock()
             for index, episode in enumerate(episodes):
                 if not episode.over:
@@ -107,6 +109,12 @@ class Player:
     def close(self) -> None:
         for env in self.envs:
             env.close()
+
+    def _noise(self, draws: Sequence[np.random.Generator]) -> np.ndarray | None:
+        """Of each episode's own generator, so that who plays beside it does not matter."""
+        if not self.spread:
+            return None
+        return self.spread * np.stack([draw.standard_normal(self.agent.shapes.action) for draw in draws])
 
     def _told(self, observation: Any, info: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
         if self.mode == "goal":

@@ -125,7 +125,7 @@ def _success(results: Mapping[str, Any]) -> Iterator[str]:
         yield "Not measured. `gcb eval` does it."
         return
     yield "Share of episodes with 95 % intervals, on seeds that no dataset uses; told by a goal, or by an example pair"
-    yield "from a strictly or a loosely analogous scene."
+    yield "from a strictly or a loosely analogous scene. Actions were drawn from the policy: `act(…, rng=generator)`."
     yield from (
         "",
         "| told by | task | at any step | at the end | episodes | after steps |",

@@ -56,6 +56,18 @@ def test_a_loaded_agent_is_the_trained_one(tmp_path: Path) -> None:
     np.testing.assert_array_equal(agent.value(seen, example=(images(1, 2)[0], images(1, 3)[0])), acted[12][1])
 
 
+def test_actions_are_drawn_from_a_generator() -> None:
+    agent, goal = fresh_agent(), images(1, 1)[0]
+    mean, drawn = (agent.act(images(1)[0], goal=goal, rng=rng) for rng in (None, np.random.default_rng(3)))
+    assert mean.shape == drawn.shape == (2,)
+    spread = agent.iql.actor.log_std.exp().numpy()
+    expected = np.clip(mean + spread * np.random.default_rng(3).standard_normal(2), -1, 1)
+    np.testing.assert_allclose(drawn, expected, atol=1e-6)
+    many = agent.act(images(4), goal=goal, rng=np.random.default_rng(3))
+    assert many.shape == (4, 2)
+    np.testing.assert_allclose(many[0], drawn, atol=1e-5)
+
+
 @pytest.mark.parametrize("method", ["gcb", "blind"])
 @pytest.mark.parametrize("by", ["goal", "example"])
 def test_a_batch_is_as_many_single_ones(method: str, by: str) -> None:

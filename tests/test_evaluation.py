@@ -40,18 +40,31 @@ class Echo(Blind):
         return example[1][:, 0, 0, :1] / 255
 
 
-class EchoPolicy(torch.nn.Module):
-    """In the place of IQL: the features are the action."""
+class EchoActor(torch.nn.Module):
+    """The features are the action; notes what it was told, and with which noise its actions are drawn."""
 
     def __init__(self) -> None:
         super().__init__()
         self.told: set[int] = set()
         self.batches: list[int] = []
+        self.noise: list[torch.Tensor] = []
 
-    def actor(self, inputs: torch.Tensor) -> torch.Tensor:
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         self.told |= {round(255 * value) for value in inputs[:, 1].tolist()}
         self.batches.append(len(inputs))
         return inputs
+
+    def drawn(self, inputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        self.noise.append(noise)
+        return self(inputs)
+
+
+class EchoPolicy(torch.nn.Module):
+    """In the place of IQL."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.actor = EchoActor()
 
 
 def echo(size: int = 32) -> Agent:
@@ -59,9 +72,10 @@ def echo(size: int = 32) -> Agent:
     return Agent(Echo(tiny_config("blind").method_config, shapes), EchoPolicy(), shapes, torch.device("cpu"))  # pyright: ignore[reportArgumentType]
 
 
-def policy(agent: Agent) -> EchoPolicy:
-    assert isinstance(agent.iql, EchoPolicy)
-    return agent.iql
+def policy(agent: Agent) -> EchoActor:
+    actor: torch.nn.Module = agent.iql.actor
+    assert isinstance(actor, EchoActor)
+    return actor
 
 
 def plans(episodes: int, seed: int) -> list[str]:
@@ -94,6 +108,21 @@ def test_neither_batch_nor_seed_mix_the_episodes_up() -> None:
     assert [one.task for one in wide.outcomes] == [one.task for one in narrow.outcomes]
     other = evaluate(echo(), WORLD, episodes=7, seed=1, quiet=True)
     assert [one.task for one in wide.outcomes] != [one.task for one in other.outcomes]
+
+
+def test_actions_are_drawn_from_the_policy_alike_in_any_batch() -> None:
+    wide, narrow, halved, calm = echo(), echo(), echo(), echo()
+    assert evaluate(wide, WORLD, episodes=4, batch=4, quiet=True).to_plain()["spread"] == 1
+    evaluate(narrow, WORLD, episodes=4, batch=2, quiet=True)
+    evaluate(halved, WORLD, episodes=4, batch=4, spread=0.5, quiet=True)
+    noise = torch.stack(policy(wide).noise)
+    assert noise.shape == (HORIZON, 4, 2)
+    assert noise.unique().numel() == noise.numel()
+    first, second = torch.stack(policy(narrow).noise).chunk(2)
+    assert torch.equal(torch.cat([first, second], 1), noise)
+    assert torch.equal(torch.stack(policy(halved).noise), noise / 2)
+    assert evaluate(calm, WORLD, episodes=4, spread=0.0, quiet=True).spread == 0
+    assert not policy(calm).noise
 
 
 @pytest.mark.parametrize(("mode", "told"), [("goal", 250), ("strict", 200), ("loose", 200)])
@@ -164,6 +193,7 @@ def test_what_a_method_cannot_do_is_said_before_anything_is_played(runs: dict[st
         ({"mode": "sideways"}, "mode is 'sideways'; accepted: goal, strict, loose"),
         ({"episodes": 0}, "episodes is 0"),
         ({"batch": 0}, "batch is 0"),
+        ({"spread": -0.5}, "spread is -0.5"),
         ({"workers": 0}, "workers is 0"),
         ({"workers": 2}, "several workers need an agent that was loaded"),
         ({"world": None}, "it is not known in which world"),

@@ -112,6 +112,18 @@ def test_the_likelihood_is_a_gaussians() -> None:
     torch.testing.assert_close(actor.log_likelihood(inputs, action), expected)
 
 
+def test_actions_are_drawn_with_the_policys_spread() -> None:
+    actor = Actor(IQLConfig(hidden=8), inputs=4, actions=2)
+    actor.log_std.data = torch.tensor([math.log(0.25), math.log(0.5)])
+    inputs = 0.01 * torch.randn(3, 4)
+    noise = torch.tensor([[0.0, 0.0], [1.0, -1.0], [100.0, 0.5]])
+    moved = actor.drawn(inputs, noise) - actor(inputs)
+    torch.testing.assert_close(moved[:2], torch.tensor([[0.0, 0.0], [0.25, -0.5]]))
+    assert actor.drawn(inputs, noise)[2, 0] == 1
+    fixed = Actor(IQLConfig(hidden=8, fixed_std=0.1), inputs=4, actions=2)
+    torch.testing.assert_close(fixed.drawn(inputs, noise)[1] - fixed(inputs)[1], torch.tensor([0.1, -0.1]))
+
+
 def test_the_spread_is_bounded_or_fixed() -> None:
     action = torch.ones(1, 1)
     wide = Actor(IQLConfig(hidden=8, log_std_max=0.0), inputs=1, actions=1)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gcb.agent import Agent, Example
+from gcb.evaluation import SPREAD
 from gcb.explorer.pictures import data_url
 from gcb.explorer.studio import View
 from gcb.explorer.theatre import Stage
@@ -26,7 +27,7 @@ def play(
     """The events of one episode: "start", "step" for each step with its pictures, "end" with the verdict.
 
     The agent is told by a goal image or by an example pair. It acts until the world's time is up, as in an evaluation:
-    it is also to leave what it has done as it is.
+    it is also to leave what it has done as it is. Its actions are drawn as there, the same ones each time.
     """
     seen, _ = stage.agent.reset(options={"scene": view.scene})
     stage.expert.reset(options={"scene": view.scene})
@@ -35,9 +36,11 @@ def play(
     expert = ExpertAtWork(stage.expert)
     yield {"kind": "start", "words": view.words, "done": view.done, "step": 0, **_pictures(stage.agent, observation)}
     reached_at, success, over, step = None, view.done, False, 0
+    draw = np.random.default_rng(0)
     while not over:
         shown = expert.advance()
-        seen, _, _, over, info = stage.agent.step(pursuit.act(observation))
+        action = pursuit.act(observation, SPREAD * draw.standard_normal(agent.shapes.action))
+        seen, _, _, over, info = stage.agent.step(action)
         observation, success, step = seen["observation"], info["success"], step + 1
         if success and reached_at is None:
             reached_at = step

@@ -18,6 +18,7 @@ from gcb.explorer.serve import address, listen
 from gcb.explorer.show import Show
 from gcb.explorer.theatre import Stage
 from gcb.files import read_json
+from gcb.methods import Shapes
 from gcb.runs import RECORD
 from gcb.worlds.expert import Expert
 
@@ -66,6 +67,8 @@ def with_record(run: Path, folder: Path, change: Callable[[dict[str, Any]], None
 class ActsAsTheExpert:
     """An agent that does what the expert would do on its stage, or nothing at all."""
 
+    shapes = Shapes((64, 64, 3), 5)
+
     def __init__(self, stage: Stage, idle: bool = False) -> None:
         self.stage, self.idle, self.told = stage, idle, None
 
@@ -73,7 +76,8 @@ class ActsAsTheExpert:
         self.told, self.expert = told, Expert(self.stage.agent)
         return self
 
-    def act(self, observation: np.ndarray) -> np.ndarray:
+    def act(self, observation: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        assert noise.shape == (5,)
         return np.zeros(5) if self.idle else self.expert.action()
 
     def value(self, observation: np.ndarray) -> np.ndarray:
