@@ -1,8 +1,8 @@
 """Success by goal image, and by analogy: the policy is told nothing but an example pair from another scene.
 
-Every episode is played to the world's time limit with the policy's mean action, and the world does not stop at success.
-So one set of episodes gives both figures: success "at any step", as the authors' release counts it, and "at the end",
-which asks the agent also to leave what it has done as it is.
+Every episode is played to the world's time limit with actions drawn from the policy, and the world does not stop at
+success. So one set of episodes gives both figures: success "at any step", as the authors' release counts it, and "at
+the end", which asks the agent also to leave what it has done as it is.
 """
 
 import os

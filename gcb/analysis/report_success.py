@@ -42,7 +42,7 @@ def table_1(groups: Sequence[Group]) -> Html:
     note = (
         "Above ours, below in italics the paper's (mean ± standard error over 5 seeds). Ours: the mean over seeds, ± "
         "the 95 % t-interval of that mean where there are several seeds, in brackets the 95 % Wilson interval of all "
-        "episodes together; success at any step, the final policy's mean action. VD: video distractors; BD: Button and "
+        "episodes together; success at any step, actions of the final policy. VD: video distractors; BD: Button and "
         "Drawer; Analogy: Button and Drawer, told by an example pair only. NA: the method has no answer; –: not run."
     )
     return join([table(("Method", *PAPER_COLUMNS), lines, class_="paper-table"), tag("p", note, class_="note")])
