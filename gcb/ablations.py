@@ -5,11 +5,10 @@ Names of figures are the labels in the paper's source.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from gcb.config import TrainConfig, make_config
-from gcb.errors import GCBError
+from gcb.errors import GCBError, named
 from gcb.settings import differences, to_plain
 
 
@@ -63,11 +62,7 @@ ABLATIONS: dict[str, Ablation] = {one.name: one for one in _ALL}
 
 def ablation_named(name: str) -> Ablation:
     """The ablation of this name."""
-    if name not in ABLATIONS:
-        close = get_close_matches(name, ABLATIONS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(ABLATIONS)}."
-        raise GCBError(f"There is no ablation {name!r}; {hint}")
-    return ABLATIONS[name]
+    return named(ABLATIONS, name, "ablation")
 
 
 def ablated_config(name: str, preset: str = "laptop", changes: Mapping[str, Any] | None = None) -> TrainConfig[Any]:

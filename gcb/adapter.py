@@ -11,13 +11,12 @@ class Torch(Adapter):
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from gcb.errors import GCBError
+from gcb.errors import GCBError, named
 
 
 class Adapter:
@@ -128,11 +127,7 @@ ADAPTERS: dict[str, Adapter] = {"gcb": OwnWorld(), "goal": Adapter(), "achieved"
 
 def adapter_named(name: str) -> Adapter:
     """The built-in adapter of this name."""
-    if name not in ADAPTERS:
-        close = get_close_matches(name, ADAPTERS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(ADAPTERS)}."
-        raise GCBError(f"There is no adapter {name!r}; {hint}")
-    return ADAPTERS[name]
+    return named(ADAPTERS, name, "adapter")
 
 
 def name_of(adapter: Adapter) -> str:

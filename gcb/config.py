@@ -4,14 +4,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import yaml
 
 from gcb.data.sampler import GoalShares
 from gcb.errors import GCBError
-from gcb.files import write_atomically
+from gcb.files import read_yaml, write_atomically
 from gcb.iql import IQLConfig
 from gcb.methods import method_named
 from gcb.settings import changed, from_plain, to_plain
@@ -164,13 +163,7 @@ def write_config(path: str | os.PathLike[str], config: TrainConfig[Any]) -> None
 
 def read_config(path: str | os.PathLike[str]) -> TrainConfig[Any]:
     """Read what `write_config` wrote, or a part of it: the rest is as by default. Never executes anything."""
-    path = Path(path)
-    try:
-        plain = yaml.safe_load(path.read_bytes())
-    except OSError as error:
-        raise GCBError(f"{path} could not be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise GCBError(f"{path} is not plain YAML: {' '.join(str(error).split())}") from error
+    plain = read_yaml(path)
     try:
         return plain_config(plain)
     except GCBError as error:

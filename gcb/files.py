@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+import yaml
+
 from gcb.errors import GCBError
 
 CHUNK = 1 << 20
@@ -63,6 +65,16 @@ def read_json(path: str | os.PathLike[str]) -> Any:
             f"or, if you have edited it on purpose, take out its entry {CHECKSUM!r}"
         )
     return found
+
+
+def read_yaml(path: str | os.PathLike[str]) -> Any:
+    """The plain values in a YAML file. Never executes anything."""
+    try:
+        return yaml.safe_load(Path(path).read_bytes())
+    except OSError as error:
+        raise GCBError(f"{path} could not be read: {error.strerror}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise GCBError(f"{path} is not plain YAML: {' '.join(str(error).split())}") from error
 
 
 def _checksum(plain: Any) -> str:

@@ -1,10 +1,9 @@
 """What is learned about states and goals: one file for each method, one registry for all."""
 
 import os
-from difflib import get_close_matches
 from importlib import import_module
 
-from gcb.errors import GCBError
+from gcb.errors import GCBError, named
 from gcb.methods.base import Features, Frames, Method, Shapes
 from gcb.methods.bc import BehaviourCloning, Blind
 from gcb.methods.cc_vae import CCVAE
@@ -33,11 +32,7 @@ def register(method: type[Method]) -> type[Method]:
 
 def method_named(name: str) -> type[Method]:
     """The method of this name."""
-    if name not in METHODS:
-        close = get_close_matches(name, METHODS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(METHODS)}."
-        raise GCBError(f"There is no method {name!r}; {hint}")
-    return METHODS[name]
+    return named(METHODS, name, "method")
 
 
 def _import_plugins(names: str) -> None:

@@ -4,25 +4,19 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gcb.errors import GCBError
+from gcb.files import read_yaml
 from gcb.settings import from_plain
 from gcb.sweep.grid import VARIANT_NAME, Grid, Variant, merged
 
 
 def read_grid(path: str | os.PathLike[str]) -> Grid:
     """The grid that a YAML file describes: a mapping of the fields of `Grid`. Never executes anything."""
-    path = Path(path)
-    try:
-        plain = yaml.safe_load(path.read_bytes())
-    except OSError as error:
-        raise GCBError(f"{path} could not be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise GCBError(f"{path} is not plain YAML: {' '.join(str(error).split())}") from error
+    plain = read_yaml(path)
     try:
         return plain_grid(plain)
     except GCBError as error:

@@ -1,9 +1,8 @@
 """Grids by name: the paper's table, the comparison with yardsticks, and the ablations of its appendix."""
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
-from gcb.errors import GCBError
+from gcb.errors import named
 from gcb.methods import METHODS
 from gcb.sweep.grid import Grid, Variant
 
@@ -50,8 +49,4 @@ def ablation_grid(figure: str | None = None) -> Grid:
 def ready_grid(name: str) -> Grid:
     """The grid of this name."""
     grids = READY if name in READY else ready_grids()
-    if name not in grids:
-        close = get_close_matches(name, grids, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(grids)}; or name a .yaml file."
-        raise GCBError(f"There is no grid {name!r}; {hint}")
-    return grids[name]()
+    return named(grids, name, "grid", also="; or name a .yaml file")()
