@@ -28,8 +28,8 @@ from gcb.statistics import Rate
 from gcb.video import write_video
 
 FPS = 12
-SPREAD = 1.0
-"""Actions are drawn from the policy as it was learned; docs/method.md says why."""
+SPREAD = 0.25
+"""Actions are drawn from the policy with so much of its own spread; docs/method.md says why."""
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ from slide_world import ENV, HORIZON, PLANS
 from tiny import tiny_config, tiny_dataset
 
 from gcb.agent import Agent, load
+from gcb.cli_learn import Eval
 from gcb.data import Dataset, episode_seed
 from gcb.errors import GCBError
-from gcb.evaluation import Result, evaluate, evaluate_run, read_results, world_of
+from gcb.evaluation import SPREAD, Result, evaluate, evaluate_run, read_results, world_of
 from gcb.methods import Shapes
 from gcb.methods.bc import Blind
 from gcb.rollouts import Outcome, World
@@ -112,8 +113,8 @@ def test_neither_batch_nor_seed_mix_the_episodes_up() -> None:
 
 def test_actions_are_drawn_from_the_policy_alike_in_any_batch() -> None:
     wide, narrow, halved, calm = echo(), echo(), echo(), echo()
-    assert evaluate(wide, WORLD, episodes=4, batch=4, quiet=True).to_plain()["spread"] == 1
-    evaluate(narrow, WORLD, episodes=4, batch=2, quiet=True)
+    assert evaluate(wide, WORLD, episodes=4, batch=4, spread=1.0, quiet=True).to_plain()["spread"] == 1
+    evaluate(narrow, WORLD, episodes=4, batch=2, spread=1.0, quiet=True)
     evaluate(halved, WORLD, episodes=4, batch=4, spread=0.5, quiet=True)
     noise = torch.stack(policy(wide).noise)
     assert noise.shape == (HORIZON, 4, 2)
@@ -123,6 +124,8 @@ def test_actions_are_drawn_from_the_policy_alike_in_any_batch() -> None:
     assert torch.equal(torch.stack(policy(halved).noise), noise / 2)
     assert evaluate(calm, WORLD, episodes=4, spread=0.0, quiet=True).spread == 0
     assert not policy(calm).noise
+    assert evaluate(calm, WORLD, episodes=4, quiet=True).spread == Eval(Path()).spread == SPREAD
+    assert torch.equal(torch.stack(policy(calm).noise), SPREAD * noise)
 
 
 @pytest.mark.parametrize(("mode", "told"), [("goal", 250), ("strict", 200), ("loose", 200)])

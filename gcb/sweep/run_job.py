@@ -10,7 +10,7 @@ from gcb.config import TrainConfig, plain_config
 from gcb.data import open_dataset
 from gcb.data.layout import MANIFEST
 from gcb.errors import GCBError
-from gcb.evaluation import evaluate_run, read_results
+from gcb.evaluation import SPREAD, evaluate_run, read_results
 from gcb.fingerprint import data_record
 from gcb.methods import method_named
 from gcb.runs import RECORD, Run, check_same
@@ -119,7 +119,7 @@ class RunJob:
     def _evaluated(self, result: Any, step: int | None) -> bool:
         if not isinstance(result, Mapping):
             return False
-        same = result.get("seed") == self.eval_seed and result.get("step") == step
+        same = (result.get("seed"), result.get("step"), result.get("spread")) == (self.eval_seed, step, SPREAD)
         return same and isinstance(result.get("episodes"), int) and result["episodes"] >= self.episodes
 
     def _check_same(self) -> None:
