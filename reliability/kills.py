@@ -109,7 +109,7 @@ def _collection() -> Work:
 
 
 def _real_collection() -> Work:
-    config = CollectConfig("gcb/Drawer-v0", 60, options={"image_size": 16})
+    config = CollectConfig("gcb/Drawer-v0", 240, options={"image_size": 16})
 
     def do(out: Path) -> None:
         collect(config, out, quiet=True, checkpoint_seconds=0)
