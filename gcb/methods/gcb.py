@@ -43,8 +43,8 @@ class GCBConfig:
     """Subtract φ(g, g) in L_ψ (Eq. psi_obj) or not (Eq. analogy)."""
     metric_weight: float = 10.0
     """Weight of L_φ, 1 in the paper; scaled by 1 - γ, its distances and their errors are small."""
-    arithmetic_weight: float = 0.1
-    """Weight of L_ψ."""
+    arithmetic_weight: float = 0.3
+    """Weight of L_ψ, 1 in the paper; a larger one costs ψ its precision, a smaller one its arithmetic."""
     relative_arithmetic: bool = True
     """Measure L_ψ by the squared length of what it explains: else a metric of small distances would silence it."""
     reward_decoder: bool = True
