@@ -14,6 +14,8 @@ from gcb.methods import Method, Shapes
 from gcb.runs import Run
 
 Example = tuple[np.ndarray, np.ndarray]
+SPREAD = 0.25
+"""Where actions are drawn from the policy, it is with so much of its own spread; docs/method.md says why."""
 
 
 class Agent:
@@ -48,14 +50,14 @@ class Agent:
         """The mean action towards `goal`, or for the task that leads from example[0] to example[1].
 
         `first` is what was seen when the task began; left out, the task begins now. With `rng` the action is drawn from
-        the policy, as in an evaluation: a mean can come to rest where a draw goes on. For whole episodes `pursue` is
-        shorter, and faster where the task's features do not change on the way.
+        the policy as in an evaluation (`SPREAD`): a mean can come to rest where a draw goes on. For whole episodes
+        `pursue` is shorter, and faster where the task's features do not change on the way.
         """
         pursuit = self.pursue(observation if first is None else first, goal=goal, example=example)
         noise = None
         if rng is not None:
             batch = np.shape(observation)[: np.ndim(observation) - len(self.shapes.observation)]
-            noise = rng.standard_normal((*batch, self.shapes.action))
+            noise = SPREAD * rng.standard_normal((*batch, self.shapes.action))
         return pursuit.act(observation, noise)
 
     def pursue(self, first: np.ndarray, *, goal: np.ndarray | None = None, example: Example | None = None) -> "Pursuit":
@@ -137,7 +139,7 @@ class Pursuit:
     def act(self, observation: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """The mean action at this observation, in [-1, 1].
 
-        With `noise`, standard normal numbers in the shape of the actions, it is drawn from the policy.
+        With `noise`, normal numbers in the shape of the actions, it is drawn from the policy: of variance 1 as it is.
         """
         with torch.inference_mode():
             actor, inputs = self._agent.iql.actor, self._inputs(observation)

@@ -17,7 +17,7 @@ from typing import Any
 
 import gcb
 from gcb.adapter import adapter_named
-from gcb.agent import Agent, load
+from gcb.agent import SPREAD, Agent, load
 from gcb.data.workers import run_in_order
 from gcb.errors import GCBError
 from gcb.files import disk_faults, read_json, updating, write_json
@@ -28,8 +28,6 @@ from gcb.statistics import Rate
 from gcb.video import write_video
 
 FPS = 12
-SPREAD = 0.25
-"""Actions are drawn from the policy with so much of its own spread; docs/method.md says why."""
 
 
 @dataclass(frozen=True)

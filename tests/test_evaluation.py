@@ -11,11 +11,11 @@ import torch
 from slide_world import ENV, HORIZON, PLANS
 from tiny import tiny_config, tiny_dataset
 
-from gcb.agent import Agent, load
+from gcb.agent import SPREAD, Agent, load
 from gcb.cli_learn import Eval
 from gcb.data import Dataset, episode_seed
 from gcb.errors import GCBError
-from gcb.evaluation import SPREAD, Result, evaluate, evaluate_run, read_results, world_of
+from gcb.evaluation import Result, evaluate, evaluate_run, read_results, world_of
 from gcb.methods import Shapes
 from gcb.methods.bc import Blind
 from gcb.rollouts import Outcome, World

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gcb.agent import Agent, Example
-from gcb.evaluation import SPREAD
+from gcb.agent import SPREAD, Agent, Example
 from gcb.explorer.pictures import data_url
 from gcb.explorer.studio import View
 from gcb.explorer.theatre import Stage

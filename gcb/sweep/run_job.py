@@ -6,11 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from gcb.agent import SPREAD
 from gcb.config import TrainConfig, plain_config
 from gcb.data import open_dataset
 from gcb.data.layout import MANIFEST
 from gcb.errors import GCBError
-from gcb.evaluation import SPREAD, evaluate_run, read_results
+from gcb.evaluation import evaluate_run, read_results
 from gcb.fingerprint import data_record
 from gcb.methods import method_named
 from gcb.runs import RECORD, Run, check_same
