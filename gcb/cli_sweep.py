@@ -45,7 +45,7 @@ class Sweep:
     seeds: tuple[str, ...] | None = None
     """How many seeds from 0 on (5), or which ones (0 3 7, or 5-9)."""
     preset: str | None = None
-    """Values to start from: paper, laptop or smoke."""
+    """Values to start from: paper, laptop or smoke; where there is video, laptop means laptop_video."""
     set: tuple[str, ...] = ()
     """Changes of every run, such as steps=3000 iql.discount=0.95."""
     vary: tuple[str, ...] = ()

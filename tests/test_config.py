@@ -40,6 +40,13 @@ def test_a_preset_is_only_its_differences() -> None:
     assert paper.iql.temperature == inf
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_laptop_video_differs_from_laptop_in_overlays_and_steps_alone(method: str) -> None:
+    laptop, video = (to_plain(make_config(method, preset)) for preset in ("laptop", "laptop_video"))
+    changed = ["steps"] if method == "pixel" else ["overlay", "steps"]  # which is not augmented by definition
+    assert sorted(change.split(" ")[0] for change in differences(laptop, video)) == changed
+
+
 def test_own_changes_come_last() -> None:
     config = make_config("bc", "smoke", {"steps": 7, "iql": {"temperature": 2}, "method_config": {"size": 5}})
     assert (config.steps, config.iql.temperature, config.method_config.size) == (7, 2.0, 5)
@@ -104,7 +111,7 @@ def test_the_same_checks_hold_for_settings_given_in_python() -> None:
         make_config("bc", "smoke", {"steps": "many"})
     with pytest.raises(GCBError, match=r"iql\.taux is not a setting"):
         make_config("bc", "smoke", {"iql": {"taux": 1}})
-    with pytest.raises(GCBError, match="no preset 'large'; there are paper, laptop, smoke"):
+    with pytest.raises(GCBError, match="no preset 'large'; there are paper, laptop, laptop_video, smoke"):
         make_config("bc", "large")
     with pytest.raises(GCBError, match="bc needs a CloningConfig"):
         TrainConfig("bc", {"size": 3})

@@ -26,5 +26,6 @@ class Pixel(StateMethod):
     presets: ClassVar = {
         "paper": StateMethod.presets["paper"],
         "laptop": {"shift": 0},
+        "laptop_video": {"overlay": 0.0},
         "smoke": {**StateMethod.presets["smoke"], "shift": 0},
     }

@@ -49,7 +49,7 @@ class Grid:
     seeds: int | tuple[int, ...] = 1
     """How many seeds from 0 on, or a list of them."""
     preset: str = "laptop"
-    """Values to start from: paper, laptop or smoke."""
+    """Values to start from: paper, laptop or smoke. Where there is video, laptop means laptop_video."""
     set: Mapping[str, Any] = field(default_factory=dict)
     """Changes of every run's configuration."""
     variants: tuple[Variant, ...] = (Variant(),)
@@ -120,6 +120,9 @@ class Grid:
             env = WORLDS.get(world)
             yield DataJob(folder, CollectConfig(env, self.transitions, options=options) if env else None)
 
+    def _preset(self, video: str) -> str:
+        return "laptop_video" if video == "video" and self.preset == "laptop" else self.preset
+
     def _wanted(self, seed: int, world: str, video: str, method: str, variant: Variant) -> bool:
         return method in (variant.methods or self.methods) and world in (variant.worlds or self.worlds)
 
@@ -136,7 +139,7 @@ class Grid:
     ) -> RunJob:
         changes = merged(self.set, variant.set)
         try:
-            config = make_config(method, self.preset, {**changes, "seed": seed})
+            config = make_config(method, self._preset(video), {**changes, "seed": seed})
         except GCBError as error:
             raise GCBError(f"{method}{' ' + variant.name if variant.name else ''}: {error}") from error
         return RunJob(

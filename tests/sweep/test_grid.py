@@ -47,6 +47,12 @@ def test_settings_of_the_grid_and_the_variant_meet_field_by_field() -> None:
     assert jobs["button_drawer-gcb-far-s3"].config == wanted
 
 
+def test_runs_with_video_take_the_preset_for_it() -> None:
+    overlays = [job.config.overlay for job in Grid(("gcb",), video=("plain", "video")).runs(OUT, ROOT)]
+    assert overlays == [0.0, make_config("gcb", "laptop_video").overlay]
+    assert Grid(("gcb",), video=("video",), preset="paper").runs(OUT, ROOT)[0].config == make_config("gcb", "paper")
+
+
 def test_changes_merge_without_changing_what_they_come_from() -> None:
     first = {"a": {"b": 1, "c": 2}, "d": 3}
     assert merged(first, {"a": {"c": 4}, "d": {"e": 5}}) == {"a": {"b": 1, "c": 4}, "d": {"e": 5}}
