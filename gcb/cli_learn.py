@@ -32,8 +32,8 @@ class Train(Generic[Config]):
     """Folder of the run."""
     config: Annotated[Config, arg(name="")]
     preset: str = "laptop"
-    """Values to start from: paper (the text's, for a GPU), laptop (two cores, minutes), laptop_video (the same for scenes
-    with video behind them), smoke (seconds)."""
+    """Values to start from: paper (the text's, for a GPU), laptop (two cores, minutes), laptop_video (the same for
+    scenes with video behind them), smoke (seconds)."""
     settings: Path | None = None
     """A run's config.yaml to start from instead of a preset."""
     eval_every: int = 0
