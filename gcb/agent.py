@@ -14,7 +14,7 @@ from gcb.methods import Method, Shapes
 from gcb.runs import Run
 
 Example = tuple[np.ndarray, np.ndarray]
-SPREAD = 0.25
+SPREAD = 0.5
 """Where actions are drawn from the policy, it is with so much of its own spread; docs/method.md says why."""
 
 

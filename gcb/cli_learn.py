@@ -99,7 +99,7 @@ class Eval:
     """Processes that share the episodes; one per core is best."""
     batch: int = 20
     """Worlds that are stepped as one batch."""
-    spread: float = 0.25
+    spread: float = 0.5
     """Actions are drawn from the policy with so much of its own spread; 0 takes their mean."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
     """Where to compute."""
