@@ -14,7 +14,7 @@ from tyro.conf import subcommand
 from gcb.cli_analysis import Analyse, Report
 from gcb.cli_data import Data, print_rows
 from gcb.cli_explore import Explore
-from gcb.cli_learn import Eval, train_subcommand
+from gcb.cli_learn import Eval, HeldOut, train_subcommand
 from gcb.cli_methods import Ablate, Methods, Pictures
 from gcb.cli_share import Export
 from gcb.cli_sweep import Sweep
@@ -143,6 +143,7 @@ def _command(arguments: Sequence[str]) -> Any:
         | Annotated[Expert, subcommand("expert")]
         | train_subcommand(arguments)
         | Annotated[Eval, subcommand("eval")]
+        | Annotated[HeldOut, subcommand("held-out")]
         | Annotated[Export, subcommand("export")]
         | Annotated[Analyse, subcommand("analyse")]
         | Annotated[Report, subcommand("report")]

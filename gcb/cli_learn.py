@@ -142,6 +142,38 @@ class Eval:
         return World(self.env, adapter=find_adapter(self.adapter or "goal"))
 
 
+@dataclass
+class HeldOut:
+    """Measure how well an agent foretells the actions of data it has not seen, which needs no environment."""
+
+    run_folder: Positional[Path]
+    """Folder of the run."""
+    data: Positional[Path]
+    """Folder of a dataset of the same kind, with episodes of its own."""
+    transitions: int = 4000
+    """How many transitions are drawn."""
+    seed: int = 0
+    """Which ones."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
+    """Where to compute."""
+
+    def run(self) -> None:
+        from gcb.agent import load
+        from gcb.data import open_dataset
+        from gcb.held_out import action_error
+
+        found = action_error(load(self.run_folder, self.device), open_dataset(self.data), self.transitions, self.seed)
+        title = f"mean squared error of actions, {self.transitions:,} transitions of {found.episodes:,} episodes"
+        table = Table(title=title, title_justify="left")
+        table.add_column("actions")
+        table.add_column("error")
+        table.add_row("the agent's, told its goal", str(found.told))
+        table.add_row("  by dimension", "  ".join(f"{value:.3f}" for value in found.dimensions))
+        table.add_row("the agent's, told another episode's goal", str(found.misled))
+        table.add_row("the best single one for all", str(found.constant))
+        Console().print(table)
+
+
 def results_table(results: Mapping[str, "Result"]) -> Table:
     """Success by mode and task, with Wilson intervals."""
     table = Table(title="success", title_justify="left")
