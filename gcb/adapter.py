@@ -26,6 +26,8 @@ class Adapter:
     """The ways in which it can tell the agent what to do: "goal", and "strict" or "loose" if it shows examples."""
     limit = 1000
     """Steps after which an episode ends that the environment does not end."""
+    spread = 0.0
+    """An evaluation draws actions with so much of the policy's own spread; 0 takes their mean."""
 
     def arguments(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
         """What `gymnasium.make` is given beside the environment's id, for one mode of evaluation."""
@@ -106,6 +108,8 @@ class OwnWorld(Adapter):
     """The worlds of `gcb.worlds`: they go on after success, show clips that training never saw, and give examples."""
 
     modes = ("goal", "strict", "loose")
+    spread = 0.5
+    """A mean can come to rest above the handle where a draw goes on: docs/method.md."""
 
     def arguments(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
         import gcb.worlds  # noqa: F401 (registers the worlds)

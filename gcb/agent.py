@@ -14,8 +14,6 @@ from gcb.methods import Method, Shapes
 from gcb.runs import Run
 
 Example = tuple[np.ndarray, np.ndarray]
-SPREAD = 0.5
-"""Where actions are drawn from the policy, it is with so much of its own spread; docs/method.md says why."""
 
 
 class Agent:
@@ -46,18 +44,20 @@ class Agent:
         example: Example | None = None,
         first: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
+        spread: float = 1.0,
     ) -> np.ndarray:
         """The mean action towards `goal`, or for the task that leads from example[0] to example[1].
 
         `first` is what was seen when the task began; left out, the task begins now. With `rng` the action is drawn from
-        the policy as in an evaluation (`SPREAD`): a mean can come to rest where a draw goes on. For whole episodes
-        `pursue` is shorter, and faster where the task's features do not change on the way.
+        the policy, with `spread` times its own spread: a mean can come to rest where a draw goes on (an evaluation in
+        our worlds takes .5). For whole episodes `pursue` is shorter, and faster where the task's features do not
+        change on the way.
         """
         pursuit = self.pursue(observation if first is None else first, goal=goal, example=example)
         noise = None
         if rng is not None:
             batch = np.shape(observation)[: np.ndim(observation) - len(self.shapes.observation)]
-            noise = SPREAD * rng.standard_normal((*batch, self.shapes.action))
+            noise = spread * rng.standard_normal((*batch, self.shapes.action))
         return pursuit.act(observation, noise)
 
     def pursue(self, first: np.ndarray, *, goal: np.ndarray | None = None, example: Example | None = None) -> "Pursuit":

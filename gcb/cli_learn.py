@@ -99,8 +99,9 @@ class Eval:
     """Processes that share the episodes; one per core is best."""
     batch: int = 20
     """Worlds that are stepped as one batch."""
-    spread: float = 0.5
-    """Actions are drawn from the policy with so much of its own spread; 0 takes their mean."""
+    spread: float | None = None
+    """Actions are drawn from the policy with so much of its own spread; 0 takes their mean. By default half of it in
+    our worlds, the mean elsewhere."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
     """Where to compute."""
     clips: Path | None = None

@@ -17,7 +17,7 @@ from typing import Any
 
 import gcb
 from gcb.adapter import adapter_named
-from gcb.agent import SPREAD, Agent, load
+from gcb.agent import Agent, load
 from gcb.data.workers import run_in_order
 from gcb.errors import GCBError
 from gcb.files import disk_faults, read_json, updating, write_json
@@ -85,21 +85,21 @@ def evaluate(
     seed: int = 0,
     batch: int = 20,
     workers: int = 1,
-    spread: float = SPREAD,
+    spread: float | None = None,
     video: str | Path | None = None,
     video_episodes: int = 6,
     quiet: bool = False,
 ) -> Result:
     """Play `episodes` episodes of seeds that no training set uses, `batch` worlds at a time as one batch.
 
-    `world` is by default the one that the agent's dataset comes from; `gcb.adapter` says how others' environments
-    are played. `mode` is "goal" (the goal image), or "strict"
-    or "loose" (an example pair only; see `gcb.worlds.scene`). `workers` processes share the episodes. Actions
-    are drawn from the policy with `spread` times its own spread; 0 takes their mean. `video` is a file for a grid of
-    the first `video_episodes` episodes. The result depends on neither batch nor workers, but for
-    the rounding of sums.
+    `world` is by default the one that the agent's dataset comes from; `gcb.adapter` says how others' environments are
+    played. `mode` is "goal" (the goal image), or "strict" or "loose" (an example pair only; see `gcb.worlds.scene`).
+    `workers` processes share the episodes. Actions are drawn from the policy with `spread` times its own spread (by
+    default the adapter's); 0 takes their mean. `video` is a file for a grid of the first `video_episodes` episodes. The
+    result depends on neither batch nor workers, but for the rounding of sums.
     """
     world = world or world_of(agent)
+    spread = world.adapter.spread if spread is None else spread
     _check(agent, world, mode, episodes, batch, workers)
     if not 0 <= spread < inf:
         raise GCBError(f"spread is {spread}; it must be a number that is not negative.")
@@ -177,7 +177,12 @@ def _write(run: Run, result: Result) -> None:
 
 def world_of(agent: Agent) -> World:
     """The world that the dataset of an agent's run was collected in."""
-    config = agent.run.record["data"].get("config", {}) if agent.run else {}
+    return recorded_world(agent.run.record if agent.run else {})
+
+
+def recorded_world(record: Mapping[str, Any]) -> World:
+    """The world that the dataset of a run with this record was collected in."""
+    config = record.get("data", {}).get("config", {})
     if "env" not in config:
         raise GCBError("it is not known in which world the agent's data was collected; say it: World(env, options)")
     return World(config["env"], config.get("options", {}), adapter_named(config.get("adapter", "gcb")))

@@ -45,7 +45,7 @@ def action_error(
     actions = np.asarray(dataset.actions)[indices.transition]
     episode = dataset.episode_of_transition[indices.transition]
     strangers = _of_other_episodes(episode, seed)
-    told, misled = np.empty((2, *actions.shape), np.float32)
+    told, misled = np.empty_like(actions), np.empty_like(actions)
     with Progress("foretelling", transitions, "transitions", quiet=quiet) as bar:
         for start in range(0, transitions, batch):
             rows = slice(start, start + batch)

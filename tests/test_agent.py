@@ -12,7 +12,7 @@ import torch
 from tiny import tiny_config, tiny_dataset
 
 import gcb
-from gcb.agent import SPREAD, Agent
+from gcb.agent import Agent
 from gcb.errors import GCBError
 from gcb.files import read_json
 from gcb.learner import build
@@ -60,9 +60,10 @@ def test_actions_are_drawn_from_a_generator() -> None:
     agent, goal = fresh_agent(), images(1, 1)[0]
     mean, drawn = (agent.act(images(1)[0], goal=goal, rng=rng) for rng in (None, np.random.default_rng(3)))
     assert mean.shape == drawn.shape == (2,)
-    spread = SPREAD * agent.iql.actor.log_std.exp().numpy()
-    expected = np.clip(mean + spread * np.random.default_rng(3).standard_normal(2), -1, 1)
-    np.testing.assert_allclose(drawn, expected, atol=1e-6)
+    noise = agent.iql.actor.log_std.exp().numpy() * np.random.default_rng(3).standard_normal(2)
+    np.testing.assert_allclose(drawn, np.clip(mean + noise, -1, 1), atol=1e-6)
+    calm = agent.act(images(1)[0], goal=goal, rng=np.random.default_rng(3), spread=0.5)
+    np.testing.assert_allclose(calm, np.clip(mean + noise / 2, -1, 1), atol=1e-6)
     many = agent.act(images(4), goal=goal, rng=np.random.default_rng(3))
     assert many.shape == (4, 2)
     np.testing.assert_allclose(many[0], drawn, atol=1e-5)

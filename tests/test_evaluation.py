@@ -1,5 +1,6 @@
 """Success counted in a world whose episodes are known, in batches, by several processes, and in eval.json."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import torch
 from slide_world import ENV, HORIZON, PLANS
 from tiny import tiny_config, tiny_dataset
 
-from gcb.agent import SPREAD, Agent, load
+from gcb.adapter import ADAPTERS, OwnWorld
+from gcb.agent import Agent, load
 from gcb.cli_learn import Eval
 from gcb.data import Dataset, episode_seed
 from gcb.errors import GCBError
@@ -39,6 +41,12 @@ class Echo(Blind):
     def example_features(self, first: Any, state: Any, example: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         assert (example[0] == 100).all()
         return example[1][:, 0, 0, :1] / 255
+
+
+class Calm(OwnWorld):
+    """A world of another's making, played with mean actions."""
+
+    spread = 0.0
 
 
 class EchoActor(torch.nn.Module):
@@ -124,8 +132,15 @@ def test_actions_are_drawn_from_the_policy_alike_in_any_batch() -> None:
     assert torch.equal(torch.stack(policy(halved).noise), noise / 2)
     assert evaluate(calm, WORLD, episodes=4, spread=0.0, quiet=True).spread == 0
     assert not policy(calm).noise
-    assert evaluate(calm, WORLD, episodes=4, quiet=True).spread == Eval(Path()).spread == SPREAD
-    assert torch.equal(torch.stack(policy(calm).noise), SPREAD * noise)
+
+
+def test_how_calm_a_policy_is_played_is_a_matter_of_the_world() -> None:
+    ours, others = echo(), echo()
+    assert Eval(Path()).spread is None
+    assert evaluate(ours, WORLD, episodes=4, quiet=True).spread == ADAPTERS["gcb"].spread > 0
+    assert policy(ours).noise
+    assert evaluate(others, replace(WORLD, adapter=Calm()), episodes=4, quiet=True).spread == 0
+    assert not policy(others).noise
 
 
 @pytest.mark.parametrize(("mode", "told"), [("goal", 250), ("strict", 200), ("loose", 200)])

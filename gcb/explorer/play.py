@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gcb.agent import SPREAD, Agent, Example
+from gcb.adapter import OwnWorld
+from gcb.agent import Agent, Example
 from gcb.explorer.pictures import data_url
 from gcb.explorer.studio import View
 from gcb.explorer.theatre import Stage
@@ -38,7 +39,7 @@ def play(
     draw = np.random.default_rng(0)
     while not over:
         shown = expert.advance()
-        action = pursuit.act(observation, SPREAD * draw.standard_normal(agent.shapes.action))
+        action = pursuit.act(observation, OwnWorld.spread * draw.standard_normal(agent.shapes.action))
         seen, _, _, over, info = stage.agent.step(action)
         observation, success, step = seen["observation"], info["success"], step + 1
         if success and reached_at is None:

@@ -6,12 +6,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gcb.agent import SPREAD
 from gcb.config import TrainConfig, plain_config
 from gcb.data import open_dataset
 from gcb.data.layout import MANIFEST
 from gcb.errors import GCBError
-from gcb.evaluation import evaluate_run, read_results
+from gcb.evaluation import evaluate_run, read_results, recorded_world
 from gcb.fingerprint import data_record
 from gcb.methods import method_named
 from gcb.runs import RECORD, Run, check_same
@@ -120,7 +119,8 @@ class RunJob:
     def _evaluated(self, result: Any, step: int | None) -> bool:
         if not isinstance(result, Mapping):
             return False
-        same = (result.get("seed"), result.get("step"), result.get("spread")) == (self.eval_seed, step, SPREAD)
+        spread = recorded_world(Run(self.folder).record).adapter.spread
+        same = (result.get("seed"), result.get("step"), result.get("spread")) == (self.eval_seed, step, spread)
         return same and isinstance(result.get("episodes"), int) and result["episodes"] >= self.episodes
 
     def _check_same(self) -> None:
