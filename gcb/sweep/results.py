@@ -69,6 +69,8 @@ def rows_of(job: RunJob) -> Iterator[Row]:
         "train_seconds": round(checkpoint.seconds, 1),
         "dataset": run.record["data"]["fingerprint"][:DIGITS],
         "config": config_hash(run.config),
+        "eval_seed": job.eval_seed,
+        "spread": job.spread,
     }
     for mode in job.modes:
         if mode not in job.possible_modes:

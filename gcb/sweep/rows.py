@@ -40,6 +40,10 @@ class Row:
     """Version that evaluated it."""
     config: str
     """The first digits of a hash of all settings but the seed."""
+    eval_seed: int
+    """Which episodes were played."""
+    spread: float
+    """Share of the policy's own spread with which actions were drawn."""
 
     def rate(self, *, at_end: bool = False) -> Rate:
         return Rate(self.successes_at_end if at_end else self.successes, self.episodes)

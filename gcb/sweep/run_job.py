@@ -59,6 +59,11 @@ class RunJob:
         by_example = method_named(self.config.method).by_example
         return tuple(mode for mode in self.modes if mode == "goal" or by_example)
 
+    @property
+    def spread(self) -> float:
+        """How calmly the agent is played: as its world's adapter has it."""
+        return recorded_world(Run(self.folder).record).adapter.spread
+
     def state(self) -> State:
         if not (self.folder / RECORD).is_file():
             return State("new")
@@ -119,8 +124,7 @@ class RunJob:
     def _evaluated(self, result: Any, step: int | None) -> bool:
         if not isinstance(result, Mapping):
             return False
-        spread = recorded_world(Run(self.folder).record).adapter.spread
-        same = (result.get("seed"), result.get("step"), result.get("spread")) == (self.eval_seed, step, spread)
+        same = (result.get("seed"), result.get("step"), result.get("spread")) == (self.eval_seed, step, self.spread)
         return same and isinstance(result.get("episodes"), int) and result["episodes"] >= self.episodes
 
     def _check_same(self) -> None:

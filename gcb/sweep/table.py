@@ -97,8 +97,8 @@ def _cell(rows: Iterable[Row], column: Column, at_end: bool) -> str:
 
 
 def _check_alike(rows: Iterable[Row]) -> None:
-    """Seeds of different settings or datasets have no mean."""
-    for name in ("config", "dataset"):
+    """Seeds of different settings or datasets, or differently evaluated, have no mean."""
+    for name in ("config", "dataset", "eval_seed", "spread"):
         seen: dict[tuple, str] = {}
         for row in rows:
             where = (row.method, row.variant, *_column(row))
@@ -129,6 +129,8 @@ def _caption(rows: Sequence[Row], command: str, at_end: bool, task: str, paper: 
         )
     lines.append(
         f"Seeds: {_span(seeds)}; episodes of each: {_span({row.episodes for row in played})}; "
+        f"evaluation seed: {_span({row.eval_seed for row in played})}; "
+        f"share of the policy's spread: {_listed({row.spread for row in played})}; "
         f"training steps: {_span({row.steps for row in played})}; gcb {', '.join(sorted({row.gcb for row in played}))}."
     )
     lines.append(f"Made by `{command}`.")
@@ -145,6 +147,10 @@ def _groups(rows: Iterable[Row]) -> list[list[Row]]:
 def _span(numbers: set[int]) -> str:
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _listed(numbers: set[float]) -> str:
+    return ", ".join(f"{number:g}" for number in sorted(numbers))
 
 
 def _line(cells: Iterable[str]) -> str:

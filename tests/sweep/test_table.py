@@ -13,7 +13,7 @@ from gcb.sweep.paper import COLUMNS, TABLE_1, in_paper, place_of
 from gcb.sweep.rows import Row, read_rows, write_rows
 from gcb.sweep.table import Cell, make_table
 
-ROW = Row("drawer", False, "gcb", "", 0, "goal", "all", 100, 40, 30, 3000, 61.5, "d1", "0.1.0", "c1")
+ROW = Row("drawer", False, "gcb", "", 0, "goal", "all", 100, 40, 30, 3000, 61.5, "d1", "0.1.0", "c1", 0, 0.5)
 
 
 def test_a_mean_over_two_seeds_by_hand() -> None:
@@ -61,7 +61,8 @@ def test_the_table_has_a_row_for_a_method_and_a_column_for_a_world_and_mode() ->
     assert lines[4].startswith("| bc | 0.500 [0.404, 0.596] | – | NA |")
     assert "Success at any step of an episode: the mean over seeds" in text
     assert "± is the 95 % t-interval of the mean over seeds" in text
-    assert "Seeds: 1 to 2; episodes of each: 100; training steps: 3,000; gcb 0.1.0." in text
+    assert "Seeds: 1 to 2; episodes of each: 100; evaluation seed: 0; share of the policy's spread: 0.5;" in text
+    assert "training steps: 3,000; gcb 0.1.0." in text
     assert text.endswith("Made by `gcb table results.csv`.\n")
 
 
@@ -103,6 +104,8 @@ def test_seeds_of_different_settings_have_no_mean() -> None:
         make_table([ROW, replace(ROW, seed=1, config="c9")], "")
     with pytest.raises(GCBError, match="differ in their dataset: d1 and d9"):
         make_table([ROW, replace(ROW, seed=1, dataset="d9")], "")
+    with pytest.raises(GCBError, match=r"differ in their spread: 0\.5 and 0\.25"):
+        make_table([ROW, replace(ROW, seed=1, spread=0.25)], "")
 
 
 def test_rows_survive_their_file_and_are_sorted(tmp_path: Path) -> None:
