@@ -112,8 +112,8 @@ class Sampler:
     ) -> None:
         """With a `future_discount` γ a future goal k steps ahead is as likely as γᵏ, within the episode.
 
-        `only_successful` leaves out the episodes that did not reach their goal. `stay_share` has no effect on data
-        that does not say which did, or without original goals.
+        `only_successful` leaves out the episodes that did not reach their goal. It has no effect on data that does not
+        say which did, nor has `stay_share`, which also needs original goals.
         """
         if shares.original > 0:
             _check_original_goals(dataset)
@@ -123,7 +123,9 @@ class Sampler:
             raise GCBError(f"stay_share is {stay_share}; it must be at least 0 and below 1")
         self.dataset, self.shares, self.rng = dataset, shares, rng
         self.future_discount = future_discount
-        self._transitions = _successful(dataset) if only_successful else None
+        self._transitions = None
+        if only_successful and dataset.episode_success is not None:
+            self._transitions = _successful(dataset)
         self._reached = _reached_goals(dataset) if stay_share and shares.original else np.empty(0, np.int64)
         self._stay_share = stay_share if len(self._reached) else 0.0
         limits = np.cumsum([shares.original, shares.future, shares.next_frame, shares.random])
@@ -226,11 +228,9 @@ class Sampler:
 
 def _successful(dataset: Dataset) -> np.ndarray:
     """The transitions of episodes that reached their goal."""
-    name = dataset.path or "the dataset"
-    if dataset.episode_success is None:
-        raise GCBError(f"{name} does not say which of its episodes were successful; only_successful must be off")
     chosen = np.flatnonzero(np.asarray(dataset.episode_success)[dataset.episode_of_transition])
     if not len(chosen):
+        name = dataset.path or "the dataset"
         raise GCBError(f"{name} has no successful episode; only_successful must be off")
     return chosen
 

@@ -211,10 +211,15 @@ def test_only_successful_leaves_out_the_episodes_that_failed() -> None:
     assert set(sampler(data=data).draw(500).transition) == {0, 1, 2, 3, 4}
 
 
-@pytest.mark.parametrize("success", [None, [False, False]])
-def test_only_successful_needs_a_success(success) -> None:
+def test_only_successful_needs_a_success() -> None:
     with pytest.raises(GCBError, match="only_successful"):
-        sampler(data=two_episodes(episode_success=success), only_successful=True)
+        sampler(data=two_episodes(episode_success=[False, False]), only_successful=True)
+
+
+def test_only_successful_changes_nothing_where_success_is_not_known() -> None:
+    data = two_episodes(episode_success=None)
+    chosen, all_of_them = sampler(data=data, only_successful=True).draw(50), sampler(data=data).draw(50)
+    assert (chosen.transition == all_of_them.transition).all()
 
 
 def test_staying_is_the_last_frame_of_a_reached_goal_without_action() -> None:
