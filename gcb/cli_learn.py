@@ -47,7 +47,7 @@ class Train(Generic[Config]):
         from gcb.team import leads
         from gcb.training import train
 
-        config = self._with_goals()
+        config = self._fitted()
         if self.eval_every % config.checkpoint_every:
             raise GCBError(f"eval_every is {self.eval_every}; accepted: a multiple of {config.checkpoint_every}, or 0.")
         done = train(config, self.data, self.out, quiet=self.quiet, on_checkpoint=self._evaluated)
@@ -56,20 +56,19 @@ class Train(Generic[Config]):
         state = "was finished already" if done.done_before == done.step else "is finished"
         Console().print(f"{done.path} {state}: {done.step:,} steps in {duration(done.seconds)} of training.")
 
-    def _with_goals(self) -> Any:
-        """The configuration; with goals from hindsight only, if the dataset has none of its own."""
+    def _fitted(self) -> Any:
+        """The configuration as the dataset allows it, with goals from hindsight if it has none of its own."""
         from gcb.data import open_dataset
-        from gcb.data.sampler import lacks_original_goals
-        from gcb.team import leads
+        from gcb.data.sampler import failures, lacks_original_goals
 
         config: Any = self.config
-        if not config.goals.original or not (reason := lacks_original_goals(open_dataset(self.data))):
-            return config
-        goals = config.goals.without_original()
-        if leads():
-            text = f"{reason}: hindsight supplies them (goals.original 0, goals.future {goals.future:g})."
-            Console(stderr=True).print(text)
-        return replace(config, goals=goals)
+        dataset = open_dataset(self.data)
+        if config.only_successful and (reason := failures(dataset)):
+            _tell(f"{reason} and are left out (--no-only-successful keeps them).")
+        if config.goals.original and (reason := lacks_original_goals(dataset)):
+            config = replace(config, goals=config.goals.without_original())
+            _tell(f"{reason}: hindsight supplies them (goals.original 0, goals.future {config.goals.future:g}).")
+        return config
 
     def _evaluated(self, agent: "Agent", step: int) -> dict[str, float]:
         from gcb.evaluation import evaluate, modes_of, world_of
@@ -81,6 +80,14 @@ class Train(Generic[Config]):
             result = evaluate(agent, mode=mode, episodes=self.eval_episodes, quiet=self.quiet)
             figures[f"eval_{mode}"] = result.rate().value
         return figures
+
+
+def _tell(text: str) -> None:
+    """A word to the user, from one process of several."""
+    from gcb.team import leads
+
+    if leads():
+        Console(stderr=True).print(text)
 
 
 @dataclass

@@ -122,8 +122,8 @@ def _check(name: str, value: Any, accepted: bool, what: str) -> None:
 PRESETS: dict[str, dict[str, Any]] = {
     # "Trained to convergence" on a GPU, 50K samples; the text knows no augmentation.
     "paper": {"steps": 100_000, "shift": 0, "checkpoint_every": 1000},
-    # Two cores, minutes. An expert that failed acts on to no avail for as long as an episode lasts, so that failures are
-    # few but long; and goals as they are asked for teach more than those of hindsight (docs/method.md).
+    # Two cores, minutes. A noisy expert's failures are few but long: nearly half of the transitions are of no avail.
+    # And goals as they will be asked for teach more than those of hindsight (docs/method.md).
     "laptop": {
         "steps": 3000,
         "batch_size": 128,

@@ -235,6 +235,16 @@ def _successful(dataset: Dataset) -> np.ndarray:
     return chosen
 
 
+def failures(dataset: Dataset) -> str | None:
+    """What `only_successful` leaves out of a dataset, in words; None if it leaves out nothing."""
+    if dataset.episode_success is None or np.all(dataset.episode_success):
+        return None
+    failed = ~np.asarray(dataset.episode_success)
+    share = np.asarray(dataset.episode_length)[failed].sum() / dataset.transitions
+    count = f"{failed.sum():,} of {dataset.episodes:,} episodes ({share:.0%} of the transitions)"
+    return f"{count} did not reach their goal"
+
+
 def _reached_goals(dataset: Dataset) -> np.ndarray:
     """The episodes whose last transition reached their goal; none where the dataset does not say."""
     if dataset.episode_success is None or dataset.terminated is None:

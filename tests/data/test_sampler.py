@@ -7,6 +7,7 @@ import pytest
 from by_hand import two_episodes
 
 from gcb.data import Dataset, GoalKind, GoalShares, Sampler, write_dataset
+from gcb.data.sampler import failures
 from gcb.errors import GCBError
 
 STATE_OF = {0: 0, 1: 1, 2: 2, 3: 5, 4: 6}
@@ -209,6 +210,13 @@ def test_only_successful_leaves_out_the_episodes_that_failed() -> None:
     data = two_episodes(episode_success=[True, False])
     assert set(sampler(data=data, only_successful=True).draw(500).transition) == {0, 1, 2}
     assert set(sampler(data=data).draw(500).transition) == {0, 1, 2, 3, 4}
+
+
+def test_what_only_successful_leaves_out_in_words() -> None:
+    said = failures(two_episodes(episode_success=[True, False]))
+    assert said == "1 of 2 episodes (40% of the transitions) did not reach their goal"
+    assert failures(two_episodes(episode_success=[True, True])) is None
+    assert failures(two_episodes(episode_success=None)) is None
 
 
 def test_only_successful_needs_a_success() -> None:
