@@ -29,6 +29,10 @@ class Adapter:
     spread = 0.0
     """An evaluation draws actions with so much of the policy's own spread; 0 takes their mean."""
 
+    mirror: tuple[int, ...] = ()
+    """Dimensions of the action (from 0) that change sign when left and right of the picture change places; none where a
+    mirrored scene is no scene. Training may mirror samples then (`TrainConfig.mirror`)."""
+
     def arguments(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
         """What `gymnasium.make` is given beside the environment's id, for one mode of evaluation."""
         return dict(options)
@@ -108,6 +112,7 @@ class OwnWorld(Adapter):
     """The worlds of `gcb.worlds`: they go on after success, show clips that training never saw, and give examples."""
 
     modes = ("goal", "strict", "loose")
+    mirror = (1, 3)  # the way to the side and the turn; the camera stands in the plane of symmetry
     spread = 0.5
     """A mean can come to rest above the handle where a draw goes on: docs/method.md."""
 

@@ -2,6 +2,7 @@
 
 shift       every image moves by some pixels (RAD, DrQ). A row shifted sideways is one contiguous piece of its padded
             row, so that a whole batch is one gather of rows
+mirror      left and right change places, in all images of a sample alike; the actions must be turned with them
 recolour    the colour channels change places, in all images of a sample alike
 overlay     another picture shines through, the same in all images of a sample (after SODA and SVEA)
 """
@@ -54,6 +55,23 @@ def shift_frames(
         present = [role for role in frames if role in roles]
         offsets.update({role: offsets[present[0]] for role in present})
     return {role: shift_images(images, offsets[role], pixels) for role, images in frames.items()}
+
+
+def mirror_frames(frames: Mapping[str, Tensor], chosen: Tensor) -> dict[str, Tensor]:
+    """Exchange left and right in all images of each sample that is `chosen` (batch,)."""
+    rows = torch.nonzero(chosen).squeeze(1)
+    return {role: _mirrored(images, rows.to(images.device)) for role, images in frames.items()}
+
+
+def _mirrored(images: Tensor, rows: Tensor) -> Tensor:
+    return images.index_copy(0, rows, images.index_select(0, rows).flip(2))
+
+
+def mirror_actions(action: Tensor, chosen: Tensor, dimensions: Iterable[int]) -> Tensor:
+    """The actions (batch, dimensions) of mirrored scenes: these dimensions change sign in the samples `chosen`."""
+    sign = torch.ones_like(action)
+    sign[:, list(dimensions)] = 1 - 2 * chosen.to(action.device, action.dtype)[:, None]
+    return action * sign
 
 
 def recolour_frames(frames: Mapping[str, Tensor], orders: Tensor) -> dict[str, Tensor]:

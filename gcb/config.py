@@ -63,6 +63,9 @@ class TrainConfig(Generic[MethodConfig]):
     """γ of a geometric choice among future goals; null for a uniform one."""
     shift: int = 4
     """Random-shift augmentation of images: up to so many pixels in each direction; 0 for none."""
+    mirror: bool = False
+    """Exchange left and right in half of the samples, and turn their actions accordingly. No effect on data whose world
+    does not say what that means for actions (`gcb.adapter.Adapter.mirror`)."""
     recolour: bool = False
     """Change the places of the colour channels at random, in all images of a sample alike. Not where colours mean
     something; no effect on images that are not red, green and blue."""
@@ -135,7 +138,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "stay_share": 0.08,
     },
     # The same where moving pictures stand behind the scenes: to learn that these mean nothing takes longer.
-    "laptop_video": {"steps": 10_000, "overlay": 0.5},
+    "laptop_video": {"steps": 8000, "overlay": 0.5, "mirror": True},
     # Seconds, for tests.
     "smoke": {"steps": 20, "batch_size": 16, "shift": 2, "log_every": 5, "checkpoint_every": 10, "iql": {"hidden": 32}},
 }

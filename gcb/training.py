@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from gcb.adapter import adapter_named
 from gcb.agent import Agent
-from gcb.augment import draw_orders, overlay_frames, recolour_frames, shift_frames
+from gcb.augment import draw_orders, mirror_actions, mirror_frames, overlay_frames, recolour_frames, shift_frames
 from gcb.config import TrainConfig
 from gcb.data import Dataset, Sampler, open_dataset
 from gcb.errors import GCBError
@@ -120,6 +121,7 @@ class Sitting:
             only_successful=config.only_successful,
             stay_share=config.stay_share,
         )
+        self.turning = turned_by_mirror(dataset) if config.mirror else ()
         self.watch, self.alarm = LossWatch(config.max_loss), CollapseAlarm()
         self.step, self.clock = 0, Stopwatch(0.0)
 
@@ -170,11 +172,16 @@ class Sitting:
         for role in sorted(self.learner.method.frames):
             arrays[role] = self.sampler.gather(getattr(batch.indices, role))
         frames = {role: torch.from_numpy(array).to(self.device) for role, array in arrays.items()}
+        action = torch.from_numpy(batch.action).to(self.device, torch.float32)
         if len(self.shapes.observation) == 3:
             frames = self._augmented(frames, size, rows)
+            if self.turning:
+                chosen = torch.from_numpy(self.shifting.random(size)[rows] < 0.5)
+                frames = mirror_frames(frames, chosen)
+                action = mirror_actions(action, chosen, self.turning)
         return Frames(
             **frames,
-            action=torch.from_numpy(batch.action).to(self.device, torch.float32),
+            action=action,
             reward=torch.from_numpy(batch.reward).to(self.device),
             terminal=torch.from_numpy(batch.terminal).to(self.device),
         )
@@ -243,6 +250,12 @@ class Sitting:
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
             raise GCBError(f"the checkpoint in {self.run.path} does not fit its configuration: {reason}") from error
+
+
+def turned_by_mirror(dataset: Dataset) -> tuple[int, ...]:
+    """The dimensions of the actions that a mirror turns, as the dataset's world says; none if it says nothing."""
+    config = dataset.config
+    return adapter_named(config.get("adapter", "gcb")).mirror if "env" in config else ()
 
 
 class Stopwatch:

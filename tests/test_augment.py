@@ -5,7 +5,15 @@ from itertools import permutations
 import numpy as np
 import torch
 
-from gcb.augment import draw_orders, overlay_frames, recolour_frames, shift_frames, shift_images
+from gcb.augment import (
+    draw_orders,
+    mirror_actions,
+    mirror_frames,
+    overlay_frames,
+    recolour_frames,
+    shift_frames,
+    shift_images,
+)
 
 
 def shifted_by_loop(images: np.ndarray, offsets: np.ndarray, pixels: int) -> np.ndarray:
@@ -84,3 +92,14 @@ def test_an_overlay_is_three_eighths_of_the_chosen_samples() -> None:
     blended = overlay_frames({"state": images}, pictures, chosen)["state"]
     assert blended.flatten().tolist() == [50 + 60, 80, 255]  # 5/8 · 80 + 3/8 · 160; white on white stays white
     assert images.flatten().tolist() == [80, 80, 255]
+
+
+def test_a_mirror_exchanges_left_and_right_of_the_chosen_samples_and_turns_their_actions() -> None:
+    images = torch.arange(12, dtype=torch.uint8).view(2, 2, 3, 1)
+    chosen = torch.tensor([False, True])
+    mirrored = mirror_frames({"state": images, "goal": images}, chosen)
+    assert mirrored["state"][0].tolist() == images[0].tolist()
+    assert mirrored["state"][1].flatten().tolist() == [8, 7, 6, 11, 10, 9]
+    assert torch.equal(mirrored["goal"], mirrored["state"])
+    actions = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
+    assert mirror_actions(actions, chosen, (0, 2)).tolist() == [[1, 2, 3], [-1, 2, -3]]

@@ -41,9 +41,9 @@ def test_a_preset_is_only_its_differences() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_laptop_video_differs_from_laptop_in_overlays_and_steps_alone(method: str) -> None:
+def test_laptop_video_differs_from_laptop_in_augmentation_and_steps_alone(method: str) -> None:
     laptop, video = (to_plain(make_config(method, preset)) for preset in ("laptop", "laptop_video"))
-    changed = ["steps"] if method == "pixel" else ["overlay", "steps"]  # which is not augmented by definition
+    changed = ["steps"] if method == "pixel" else ["mirror", "overlay", "steps"]  # which is not augmented by definition
     assert sorted(change.split(" ")[0] for change in differences(laptop, video)) == changed
 
 

@@ -26,6 +26,6 @@ class Pixel(StateMethod):
     presets: ClassVar = {
         "paper": StateMethod.presets["paper"],
         "laptop": {"shift": 0},
-        "laptop_video": {"overlay": 0.0},
+        "laptop_video": {"overlay": 0.0, "mirror": False},
         "smoke": {**StateMethod.presets["smoke"], "shift": 0},
     }

@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from plain_scene import plain_scene
 
+from gcb.adapter import ADAPTERS
 from gcb.errors import GCBError
 from gcb.worlds import WORLDS, TabletopEnv, make_world
 from gcb.worlds.distractors import SHAPES
@@ -405,3 +407,23 @@ def test_step_needs_a_reset_that_succeeded():
         env.step(np.zeros(5))
     env.close()
     env.close()  # twice is no fault
+
+
+def test_a_mirrored_scene_looks_mirrored_and_its_way_to_the_side_and_its_turn_are_opposite() -> None:
+    """What `OwnWorld.mirror` claims; the arm itself stands where it stands."""
+    env, scene = make_world("gcb/Drawer-v0"), plain_scene(cabinet_xy=(0.65, 0.1), cabinet_yaw=np.radians(25))
+    mirrored = replace(scene, cabinet_xy=(0.65, -0.1), cabinet_yaw=np.pi - scene.cabinet_yaw)
+    pictures, ways, turns = [], [], []
+    for one in (scene, mirrored):
+        env.place(one)
+        expert = Expert(env)
+        pictures.append(env.image(64)[24:].astype(int))  # below the arm
+        ways.append(env.cabinet.handle() * [1, 1, 0])
+        turns.append(expert._turn())
+    env.close()
+    assert np.allclose(ways[0] * [1, -1, 1], ways[1], atol=1e-6)
+    assert turns[0] == pytest.approx(-turns[1], abs=1e-3)
+    assert abs(turns[0]) > np.radians(20)
+    as_it_is, in_the_mirror = (np.abs(one - pictures[1]).mean() for one in (pictures[0], pictures[0][:, ::-1]))
+    assert in_the_mirror < as_it_is / 2
+    assert ADAPTERS["gcb"].mirror == (1, 3)
