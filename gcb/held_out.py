@@ -34,13 +34,17 @@ def action_error(
 ) -> ActionError:
     """The errors of the agent's mean actions on transitions drawn from a dataset.
 
-    Goals are the episodes' own; where these are missing, frames of their future.
+    Goals are the episodes' own; where these are missing, frames of their future. An agent that learned from successful
+    episodes only is measured on such: it was never to foretell how others fail.
     """
     _check(agent, dataset, transitions)
     shares = GoalShares(original=1, future=0, next_frame=0)
     if lacks_original_goals(dataset):
         shares = shares.without_original()
-    sampler = Sampler(dataset, shares, np.random.default_rng(seed))
+    only_successful = (
+        agent.run is not None and agent.run.config.only_successful and bool(np.any(dataset.episode_success))
+    )
+    sampler = Sampler(dataset, shares, np.random.default_rng(seed), only_successful=only_successful)
     indices = sampler.draw(transitions)
     actions = np.asarray(dataset.actions)[indices.transition]
     episode = dataset.episode_of_transition[indices.transition]

@@ -65,6 +65,15 @@ def test_the_errors_are_those_of_the_actions_drawn(folder: Path, new: Dataset) -
     )
 
 
+def test_an_agent_of_successes_is_measured_on_successes(folder: Path) -> None:
+    settings = {"steps": 2, "batch_size": 8, "only_successful": True}
+    train(tiny_config("blind", **settings), folder / "seen", folder / "chooser", quiet=True)
+    arrays, success = tiny_dataset(10, seed=1).arrays(), np.arange(10) < 4
+    data = Dataset.from_arrays(**{**arrays, "episode_success": success})
+    assert action_error(agent(folder, "chooser"), data, 500, quiet=True).episodes == 4
+    assert action_error(agent(folder, "blind"), data, 500, quiet=True).episodes == 10
+
+
 def test_without_goals_the_future_supplies_them(folder: Path) -> None:
     whole = tiny_dataset(10, seed=2)
     bare = Dataset.from_arrays(
