@@ -23,7 +23,7 @@ class DemoSize:
     world: str = "gcb/ButtonDrawer-v0"
     transitions: int = 20_000
     preset: str = "laptop"
-    steps: int = 4_000
+    steps: int = 3_000
     episodes: int = 100
     tasks: int = 2_000
     """Tasks to look for neighbours among; a third of them are looked up and drawn on a map."""
