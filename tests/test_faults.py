@@ -26,7 +26,7 @@ def test_a_process_that_is_killed_says_what_it_had_to_say() -> None:
         while True:
             pass
 
-    killed = attempt(speak, 0.2)
+    killed = attempt(speak, 3.0)  # on a machine with much else to do it may take a second to come to a word
     assert killed.killed
     assert killed.said == "one word\n"
     assert not killed.told
