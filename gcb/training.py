@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gcb.adapter import adapter_named
+from gcb.adapter import ADAPTERS
 from gcb.agent import Agent
 from gcb.augment import draw_orders, mirror_actions, mirror_frames, overlay_frames, recolour_frames, shift_frames
 from gcb.config import TrainConfig
@@ -174,11 +174,7 @@ class Sitting:
         frames = {role: torch.from_numpy(array).to(self.device) for role, array in arrays.items()}
         action = torch.from_numpy(batch.action).to(self.device, torch.float32)
         if len(self.shapes.observation) == 3:
-            frames = self._augmented(frames, size, rows)
-            if self.turning:
-                chosen = torch.from_numpy(self.shifting.random(size)[rows] < 0.5)
-                frames = mirror_frames(frames, chosen)
-                action = mirror_actions(action, chosen, self.turning)
+            frames, action = self._augmented(frames, action, size, rows)
         return Frames(
             **frames,
             action=action,
@@ -186,8 +182,10 @@ class Sitting:
             terminal=torch.from_numpy(batch.terminal).to(self.device),
         )
 
-    def _augmented(self, frames: dict[str, torch.Tensor], size: int, rows: slice) -> dict[str, torch.Tensor]:
-        """The images changed as the settings say; the draws are those of the whole batch."""
+    def _augmented(
+        self, frames: dict[str, torch.Tensor], action: torch.Tensor, size: int, rows: slice
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """Images, and actions with them, changed as the settings say; the draws are those of the whole batch."""
         config, rng = self.config, self.shifting
         if config.shift:
             frames = shift_frames(frames, config.shift, self.learner.method.shifted_together, rng, size, rows)
@@ -197,7 +195,10 @@ class Sitting:
             picture, chosen = self.sampler.random_frames(size, rng)[rows], rng.random(size)[rows] < config.overlay
             pictures = torch.from_numpy(self.sampler.gather(picture)).to(self.device)
             frames = overlay_frames(frames, pictures, torch.from_numpy(chosen))
-        return frames
+        if self.turning:
+            mirrored = torch.from_numpy(rng.random(size)[rows] < 0.5)
+            frames, action = mirror_frames(frames, mirrored), mirror_actions(action, mirrored, self.turning)
+        return frames, action
 
     def _log(self, frames: Frames, sinks: list[Sink]) -> None:
         """One row: the means since the row before, and how much of the representation is left."""
@@ -253,9 +254,12 @@ class Sitting:
 
 
 def turned_by_mirror(dataset: Dataset) -> tuple[int, ...]:
-    """The dimensions of the actions that a mirror turns, as the dataset's world says; none if it says nothing."""
-    config = dataset.config
-    return adapter_named(config.get("adapter", "gcb")).mirror if "env" in config else ()
+    """The dimensions of the actions that a mirror turns, as the dataset's world says; none if it says nothing.
+
+    Data that names no adapter is ours only if its world is; an adapter of a user's own is not imported for this.
+    """
+    named = dataset.config.get("adapter", "gcb" if str(dataset.config.get("env")).startswith("gcb/") else "goal")
+    return ADAPTERS[named].mirror if named in ADAPTERS else ()
 
 
 class Stopwatch:

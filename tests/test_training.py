@@ -28,7 +28,7 @@ from gcb.methods.bc import Blind
 from gcb.metrics import CollapseWarning
 from gcb.runs import Run
 from gcb.sinks import read_metrics
-from gcb.training import Trained, train
+from gcb.training import Sitting, Trained, train, turned_by_mirror
 
 
 @pytest.fixture(autouse=True)
@@ -348,6 +348,34 @@ def learner(config: TrainConfig[Any], data: Dataset) -> tuple[Learner, Frames]:
         name: torch.from_numpy(getattr(batch, name)) for name in Frames.__dataclass_fields__ if hasattr(batch, name)
     }
     return made, Frames(**tensors, first=first, earlier=first)
+
+
+def test_half_of_the_samples_are_mirrored_with_their_actions() -> None:
+    of_our_worlds = Dataset.from_arrays(**tiny_dataset(actions=5).arrays(), config={"env": "gcb/Drawer-v0"})
+    plain, mirrored = (
+        Sitting(tiny_config("bc", batch_size=64, shift=0, mirror=on), of_our_worlds, torch.device("cpu"))._next_frames()
+        for on in (False, True)
+    )
+    turned = (mirrored.state != plain.state).flatten(1).any(1)
+    assert 16 < turned.sum() < 48
+    assert torch.equal(mirrored.goal[turned], plain.goal[turned].flip(2))
+    assert torch.equal(mirrored.goal[~turned], plain.goal[~turned])
+    assert torch.equal(mirrored.action[turned], plain.action[turned] * torch.tensor([1, -1, 1, -1, 1]))
+    assert torch.equal(mirrored.action[~turned], plain.action[~turned])
+
+
+@pytest.mark.parametrize(
+    ("config", "dimensions"),
+    [
+        ({"env": "gcb/ButtonDrawer-v0"}, (1, 3)),
+        ({"env": "Pendulum-v1"}, ()),
+        ({"env": "Pendulum-v1", "adapter": "goal"}, ()),
+        ({"env": "Pendulum-v1", "adapter": "mine:Own"}, ()),
+        ({}, ()),
+    ],
+)
+def test_only_a_world_that_says_how_is_mirrored(config: dict[str, str], dimensions: tuple[int, ...]) -> None:
+    assert turned_by_mirror(Dataset.from_arrays(**tiny_dataset().arrays(), config=config)) == dimensions
 
 
 def test_rates_rise_and_fall() -> None:
