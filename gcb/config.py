@@ -132,13 +132,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 128,
         "only_successful": True,
         "goals": {"original": 0.9, "future": 0.1, "next_frame": 0.0},
-        "learning_rate": 5e-4,
+        "learning_rate": 1e-3,
         "warmup_steps": 100,
         "decay": "cosine",
         "stay_share": 0.08,
     },
     # The same where moving pictures stand behind the scenes: to learn that these mean nothing takes longer.
-    "laptop_video": {"steps": 8000, "overlay": 0.5, "mirror": True},
+    "laptop_video": {"steps": 6000, "overlay": 0.5, "mirror": True},
     # Seconds, for tests.
     "smoke": {"steps": 20, "batch_size": 16, "shift": 2, "log_every": 5, "checkpoint_every": 10, "iql": {"hidden": 32}},
 }

@@ -34,6 +34,7 @@ def test_a_preset_is_only_its_differences() -> None:
         "checkpoint_every",
         "iql.temperature",  # behaviour cloning's own
         "method_config.encoder",
+        "method_config.learning_rate",
         "shift",
         "steps",
     ]

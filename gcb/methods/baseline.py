@@ -16,7 +16,7 @@ from gcb.methods.gcb import GCBConfig
 from gcb.methods.parts import EncoderConfig, Passage, check_not_negative, check_positive, normalised
 from gcb.nets import encoder
 
-PAPER = {"encoder": "paper", "rl_gradient": "critic", "passage": None}
+PAPER = {"encoder": "paper", "learning_rate": 5e-4, "rl_gradient": "critic", "passage": None}
 """In the paper all baselines take the critic's gradient (appendix, "Backpropagating RL Objectives")."""
 SMOKE = {"size": 32}
 

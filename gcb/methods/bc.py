@@ -29,7 +29,7 @@ class Cloning(Method):
     paper = "Ding et al. 2019, Goal-conditioned imitation learning"
     config_type = CloningConfig
     presets: ClassVar = {
-        "paper": {**PLAIN_CLONING, "method_config": {"encoder": "paper"}},
+        "paper": {**PLAIN_CLONING, "method_config": {"encoder": "paper", "learning_rate": 5e-4}},
         "laptop": PLAIN_CLONING,
         "smoke": {**PLAIN_CLONING, "method_config": {"size": 32}},
     }

@@ -63,12 +63,12 @@ class GCBConfig:
     """Width of the passage from φ to the policy; none for φ itself. What is narrow carries only what is to be done."""
     passage_noise: float = 0.3
     """Noise on the passage in training, in units of its range of [-1, 1]."""
-    phi_learning_rate: float = 5e-4
-    """Learning rate of φ and what decodes it."""
+    phi_learning_rate: float = 1e-3
+    """Learning rate of φ and what decodes it, 1e-4 in the paper."""
     phi_weight_decay: float = 1e-4
     """Weight decay of φ."""
-    psi_learning_rate: float = 5e-4
-    """Learning rate of ψ."""
+    psi_learning_rate: float = 1e-3
+    """Learning rate of ψ, 5e-4 in the paper."""
     psi_weight_decay: float = 1e-4
     """Weight decay of ψ."""
 
@@ -113,6 +113,7 @@ PAPER = {
     "passage_noise": 0.0,
     "phi_learning_rate": 1e-4,
     "phi_weight_decay": 1e-3,
+    "psi_learning_rate": 5e-4,
 }
 
 

@@ -23,8 +23,8 @@ class EncoderConfig:
     """Which convolutions; see gcb.nets.ENCODERS."""
     size: int = 256
     """Dimension of the encoder's output."""
-    learning_rate: float = 5e-4
-    """Learning rate of the encoder."""
+    learning_rate: float = 1e-3
+    """Learning rate of the encoder, 5e-4 in the paper."""
     weight_decay: float = 1e-4
     """Weight decay of the encoder."""
 
