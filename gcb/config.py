@@ -138,7 +138,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "stay_share": 0.08,
     },
     # The same where moving pictures stand behind the scenes: to learn that these mean nothing takes longer.
-    "laptop_video": {"steps": 6000, "overlay": 0.5, "mirror": True},
+    "laptop_video": {"steps": 10_000, "overlay": 0.5, "mirror": True},
     # Seconds, for tests.
     "smoke": {"steps": 20, "batch_size": 16, "shift": 2, "log_every": 5, "checkpoint_every": 10, "iql": {"hidden": 32}},
 }
