@@ -114,7 +114,7 @@ def test_shapes_for_images_and_vectors(name: str, rows: int, kind: str) -> None:
 def test_it_asks_for_no_frame_that_it_does_not_name(name: str) -> None:
     method, batch = made(name), image_batch()
     absent = {role: None for role in ("first", "earlier") if role not in method.frames}
-    method.learn(replace(batch, **absent))
+    assert torch.isfinite(method.learn(replace(batch, **absent)).loss)
 
 
 @pytest.mark.parametrize("name", sorted(BASELINES))
@@ -197,4 +197,5 @@ def test_what_is_no_part_of_the_idea_is_gcbs_own_choice(name: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 @every_method
 def test_every_preset_can_be_built(name: str, preset: str) -> None:
-    build(make_config(name, preset), VECTORS)
+    method, _ = build(make_config(name, preset), VECTORS)
+    assert method.name == name
