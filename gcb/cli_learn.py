@@ -68,6 +68,8 @@ class Train(Generic[Config]):
         if config.goals.original and (reason := lacks_original_goals(dataset)):
             config = replace(config, goals=config.goals.without_original())
             _tell(f"{reason}: hindsight supplies them (goals.original 0, goals.future {config.goals.future:g}).")
+        if dataset.config.get("options", {}).get("video") and self.preset == "laptop" and self.settings is None:
+            _tell("The scenes have video behind them: --preset laptop_video takes longer and learns more.")
         return config
 
     def _evaluated(self, agent: "Agent", step: int) -> dict[str, float]:

@@ -94,6 +94,21 @@ def test_from_data_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         train.run()
 
 
+@pytest.mark.parametrize(
+    ("options", "preset", "hint"),
+    [({"video": "builtin"}, "laptop", True), ({"video": "builtin"}, "laptop_video", False), ({}, "laptop", False)],
+)
+def test_data_with_video_is_told_of_its_preset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, str], preset: str, hint: bool
+) -> None:
+    data = Dataset.from_arrays(**tiny_dataset().arrays(), config={"env": ENV, "options": options})
+    write_dataset(data, tmp_path / "data")
+    common = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--quiet"]
+    small = ["--steps", "1", "--warmup-steps", "0", "--batch-size", "4", "--method-config.size", "8"]
+    parsed("train", "--method", "blind", "--preset", preset, *common, *small).run()
+    assert ("--preset laptop_video" in " ".join(capsys.readouterr().err.split())) is hint
+
+
 def test_an_empty_table_is_possible() -> None:
     console = Console(record=True, width=80)
     console.print(results_table({}))
