@@ -74,6 +74,20 @@ def test_choose_an_example_run_it_and_see_what_became_of_it(visit: Callable[...,
     page.wait_for_selector(READY)
 
 
+def test_nothing_can_be_begun_before_a_change_is_shown(visit: Callable[..., Any], url: str) -> None:
+    page = visit(url + HERE)
+    page.wait_for_selector(READY)
+    begun = """() => {
+        document.querySelector("input[name=task][value=button]").click();
+        const button = document.getElementById("do-it");
+        button.click();
+        return [button.disabled, button.textContent];
+    }"""
+    assert page.evaluate(begun) == [True, "Do it"]
+    page.wait_for_selector(READY)
+    assert page.inner_text("#there-words").startswith("press the button")
+
+
 def test_success_is_marked(
     visit: Callable[..., Any], url: str, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ let timer = 0;
 function changed(newScene) {
   if (newScene) scene = null;
   stop();
+  $("do-it").disabled = true; // at once: what is shown is no longer what is asked
   writeAddress();
   showChoices(scene, null);
   clearTimeout(timer);
