@@ -18,22 +18,21 @@ let episode = null; // ends the episode under way
 
 // ---- choosing ------------------------------------------------------------------------------------------------
 
-let timer = 0;
+const PAUSE = 120; // ms in which another choice, or a slider's next position, takes this one's place
 
 function changed(newScene) {
   if (newScene) scene = null;
   stop();
-  $("do-it").disabled = true; // at once: what is shown is no longer what is asked
   writeAddress();
   showChoices(scene, null);
-  clearTimeout(timer);
-  timer = setTimeout(() => refresh().catch(complain), 120);
+  refresh().catch(complain);
 }
 
 const refresh = latest(async (signal) => {
   document.body.classList.add("busy");
-  $("do-it").disabled = true;
+  $("do-it").disabled = true; // at once: what is shown is no longer what is asked
   try {
+    await new Promise((resume) => setTimeout(resume, PAUSE));
     if (!scene) {
       scene = await ask("/api/scene", choices.scene, signal);
       film.reset(scene.image);
