@@ -16,9 +16,9 @@ from benchmarks.rows import Row, cpu_medians
 from gcb.analysis.analyse import FOLDER, Size, analyse
 from gcb.analysis.neighbours import nearest
 from gcb.analysis.scenes import KEPT
-from gcb.config import make_config
 from gcb.data import CollectConfig, collect
-from gcb.training import train
+from gcb.runs.config import make_config
+from gcb.training.trainer import train
 
 LONGEST = 180.0
 """Seconds that an analysis may take on two cores."""

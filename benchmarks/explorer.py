@@ -15,17 +15,17 @@ import numpy as np
 import torch
 
 from benchmarks.rows import Row, cpu_seconds
-from gcb.agent import Agent
-from gcb.config import make_config
+from gcb.agent.agent import Agent
+from gcb.agent.build import build
 from gcb.data import CollectConfig, collect
+from gcb.envs import WORLDS
 from gcb.explorer.choices import ByExample, SceneChoice
 from gcb.explorer.play import Event, play
 from gcb.explorer.studio import Studio
 from gcb.explorer.theatre import Theatre
-from gcb.learner import build
 from gcb.methods import Shapes
-from gcb.training import train
-from gcb.worlds import WORLDS
+from gcb.runs.config import make_config
+from gcb.training.trainer import train
 
 SCENES = 4
 STARTS = 3

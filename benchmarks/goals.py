@@ -3,9 +3,9 @@
 import numpy as np
 
 from benchmarks.rows import Row
-from gcb.worlds import WORLDS, make_world
-from gcb.worlds.layout import GRIPPER, TRAVEL
-from gcb.worlds.scene import draw_opening
+from gcb.envs import WORLDS, make_world
+from gcb.envs.layout import GRIPPER, TRAVEL
+from gcb.envs.scene import draw_opening
 
 DRAWS = 100_000
 EPISODES = 200

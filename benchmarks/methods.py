@@ -4,10 +4,10 @@ import torch
 
 from benchmarks.rows import Row, cpu_medians
 from benchmarks.training import random_pictures
-from gcb.config import make_config
 from gcb.methods import METHODS
-from gcb.nets import parameters_size
-from gcb.training import Sitting
+from gcb.models.networks import parameters_size
+from gcb.runs.config import make_config
+from gcb.training.trainer import Sitting
 
 ROUNDS = 7
 LIMIT = 2.5

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.rows import Row, cpu_medians
-from gcb.agent import Agent
-from gcb.config import make_config
+from gcb.agent.agent import Agent
+from gcb.agent.build import build
 from gcb.data import Dataset
-from gcb.evaluation import evaluate
-from gcb.learner import build
+from gcb.envs.spec import World
+from gcb.evaluation.evaluate import evaluate
 from gcb.methods import Frames, Shapes
-from gcb.nets import ImageEncoder
-from gcb.rollouts import World
-from gcb.training import Sitting
+from gcb.models.networks import ImageEncoder
+from gcb.runs.config import make_config
+from gcb.training.trainer import Sitting
 
 EPISODES, LENGTH = 40, 50
 ROUNDS = {"laptop": 9, "paper": 4}

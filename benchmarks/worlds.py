@@ -7,11 +7,11 @@ import numpy as np
 from benchmarks.rows import Row, cpu_seconds
 from gcb.data import CollectConfig
 from gcb.data.rollout import ExpertRunner
-from gcb.worlds import WORLDS, TabletopEnv, make_world
-from gcb.worlds.bullet import pybullet
-from gcb.worlds.expert import Expert
-from gcb.worlds.layout import SUBSTEPS
-from gcb.worlds.scene import draw_scene
+from gcb.envs import WORLDS, TabletopEnv, make_world
+from gcb.envs.bullet import pybullet
+from gcb.envs.expert import Expert
+from gcb.envs.layout import SUBSTEPS
+from gcb.envs.scene import draw_scene
 
 SCENES = 12
 STEPS = 20

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gcb.agent import Agent
+    from gcb.agent.agent import Agent
 
 __version__ = "0.1.0"
 
@@ -12,6 +12,6 @@ __version__ = "0.1.0"
 def load(run: str | os.PathLike[str], device: str = "cpu") -> "Agent":
     """The agent of a run's folder: `agent.act(observation, goal=g)` or `agent.act(observation, example=(s_a, g_a))`."""
     # Imported here: most of the package, and its command line, does without torch.
-    from gcb.agent import load as load_agent
+    from gcb.agent.agent import load as load_agent
 
     return load_agent(run, device)

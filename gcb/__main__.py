@@ -1,6 +1,6 @@
 """`python -m gcb` is the same as `gcb`; torchrun needs it."""
 
-from gcb.cli import main
+from gcb.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -72,7 +72,7 @@ def command(*words: object) -> Callable[[], None]:
     """A command of `gcb` as a job."""
 
     def run() -> None:
-        from gcb.cli import main
+        from gcb.cli.main import main
 
         main([str(word) for word in words])
 

@@ -15,15 +15,15 @@ import numpy as np
 import gcb
 from gcb.analysis import scenes
 from gcb.analysis.analyse import FOLDER, NUMBERS, analyse
-from gcb.analysis.report import write_report
-from gcb.config import read_config, write_config
 from gcb.data import open_dataset
+from gcb.envs.spec import World
 from gcb.errors import GCBError
-from gcb.evaluation import evaluate_run, read_results
-from gcb.rollouts import World
-from gcb.runs import EVAL, METRICS
+from gcb.evaluation.evaluate import evaluate_run
+from gcb.report.report import write_report
+from gcb.runs.config import read_config, write_config
+from gcb.runs.run_dir import EVAL, METRICS, read_results
 from gcb.sweep.grid_file import read_grid
-from gcb.training import train
+from gcb.training.trainer import train
 from reliability import damage, stage
 from reliability.attempts import attempt
 from reliability.rows import Row, counted, row
@@ -166,7 +166,7 @@ def _went_on(run: Path, data: Path) -> Any:
 
 def _sweep(out: Path, data_root: Path) -> Any:
     """The rows of results.csv; jobs are done in this process. A run that fails is a message, as it is for the user."""
-    from small_sweeps import InlinePool
+    from helpers.small_sweeps import InlinePool
 
     with mock.patch("gcb.sweep.local.LocalPool", InlinePool), mock.patch("gcb.sweep.conduct.POLL_SECONDS", 0.0):
         try:

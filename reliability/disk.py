@@ -10,14 +10,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gcb.agent import Agent
+from gcb.agent.agent import Agent
+from gcb.agent.export import export_run
 from gcb.analysis.analyse import FOLDER, analyse
-from gcb.analysis.report import write_report
 from gcb.data import export_data, open_dataset
-from gcb.evaluation import evaluate_run
-from gcb.runs import EVAL, Run
-from gcb.sharing import export_run
-from gcb.training import train
+from gcb.evaluation.evaluate import evaluate_run
+from gcb.report.report import write_report
+from gcb.runs.run_dir import EVAL, Run
+from gcb.training.trainer import train
 from reliability import stage
 from reliability.attempts import attempt
 from reliability.rows import Row, row

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import gcb
-from gcb.agent import Agent
+from gcb.agent.agent import Agent
 from gcb.data.rollout import CollectConfig, ExpertRunner
-from gcb.evaluation import evaluate
-from gcb.training import train
+from gcb.evaluation.evaluate import evaluate
+from gcb.training.trainer import train
 from reliability import stage
 from reliability.attempts import attempt
 from reliability.rows import Row, row

@@ -12,13 +12,12 @@ import numpy as np
 
 from gcb.analysis.analyse import FIGURES, FOLDER, NUMBERS, analyse, read_numbers
 from gcb.data import CollectConfig, collect, open_dataset
-from gcb.data.layout import MANIFEST, PARTIAL
-from gcb.data.place import JOURNAL
+from gcb.data.format import MANIFEST, PARTIAL
+from gcb.data.output_dir import JOURNAL
 from gcb.errors import GCBError
-from gcb.evaluation import read_results
-from gcb.files import folder_lock, read_json
-from gcb.runs import POINTER, RECORD, Run
-from gcb.training import train
+from gcb.runs.run_dir import POINTER, RECORD, Run, read_results
+from gcb.training.trainer import train
+from gcb.utils.files import folder_lock, read_json
 from reliability import stage
 from reliability.attempts import attempt
 from reliability.rows import Row, counted, row

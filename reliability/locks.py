@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gcb.analysis.analyse import FOLDER, analyse
-from gcb.evaluation import Result, _write, read_results
-from gcb.files import folder_lock
-from gcb.rollouts import Outcome, World
-from gcb.runs import Run
+from gcb.envs.spec import World
+from gcb.evaluation.evaluate import Result, _write
+from gcb.evaluation.rollouts import Outcome
+from gcb.runs.run_dir import Run, read_results
 from gcb.sweep.folder import Folder
-from gcb.training import train
+from gcb.training.trainer import train
+from gcb.utils.files import folder_lock
 from reliability import stage
 from reliability.attempts import attempt
 from reliability.rows import Row, row

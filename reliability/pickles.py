@@ -16,17 +16,17 @@ import torch
 
 import gcb
 from gcb.analysis import scenes
-from gcb.analysis.report import write_report
-from gcb.config import read_config
 from gcb.data import import_data, open_dataset
-from gcb.data.layout import MANIFEST, file_entry
+from gcb.data.format import MANIFEST, file_entry
+from gcb.envs.spec import World
 from gcb.errors import GCBError
-from gcb.evaluation import evaluate_run
-from gcb.files import read_json, write_json
-from gcb.rollouts import World
-from gcb.runs import CONFIG, EVAL, POINTER, RECORD, Run
+from gcb.evaluation.evaluate import evaluate_run
+from gcb.report.report import write_report
+from gcb.runs.config import read_config
+from gcb.runs.run_dir import CONFIG, EVAL, POINTER, RECORD, Run
 from gcb.sweep.folder import Folder
 from gcb.sweep.grid_file import read_grid
+from gcb.utils.files import read_json, write_json
 from reliability import stage
 from reliability.rows import Row, row
 

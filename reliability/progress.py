@@ -9,7 +9,7 @@ from reliability.attempts import attempt, command
 from reliability.rows import Row, row
 
 LINE = re.compile(r"^(\S.* +\d+ %  [\d,]+/[\d,]+ \S+|\d\d:\d\d:\d\d .+)", re.MULTILINE)
-"""A line of `gcb.progress`, or of a sweep's board."""
+"""A line of `gcb.utils.progress`, or of a sweep's board."""
 
 
 def run(folder: Path, quick: bool) -> Iterator[Row]:

@@ -15,17 +15,17 @@ for folder in (TESTS, TESTS / "data", TESTS / "sweep"):
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
 
-from counting_world import collect_numbers  # noqa: E402 (the tests' folder is on the path only now)
-from faults import dying_at, files_of  # noqa: E402
-from slide_world import ENV  # noqa: E402
-from tiny import tiny_config, tiny_dataset  # noqa: E402
+from helpers.counting_env import collect_numbers  # noqa: E402 (the tests' folder is on the path only now)
+from helpers.faults import dying_at, files_of  # noqa: E402
+from helpers.slide_env import ENV  # noqa: E402
+from helpers.tiny import tiny_config, tiny_dataset  # noqa: E402
 
 from gcb.analysis.analyse import Size  # noqa: E402
-from gcb.config import TrainConfig  # noqa: E402
 from gcb.data import Dataset, write_dataset  # noqa: E402
-from gcb.runs import Run  # noqa: E402
-from gcb.sinks import read_metrics  # noqa: E402
-from gcb.training import train  # noqa: E402
+from gcb.runs.config import TrainConfig  # noqa: E402
+from gcb.runs.run_dir import Run  # noqa: E402
+from gcb.training.loggers import read_metrics  # noqa: E402
+from gcb.training.trainer import train  # noqa: E402
 
 __all__ = ["collect_numbers", "dying_at", "files_of", "write_dataset"]
 
@@ -97,6 +97,6 @@ def rows_of_sweep(out: Path) -> list[tuple[Any, ...]]:
     """results.csv, but for the time."""
     from dataclasses import astuple, replace
 
-    from gcb.sweep.rows import read_rows
+    from gcb.report.rows import read_rows
 
     return [astuple(replace(line, train_seconds=0.0)) for line in read_rows([out / "results.csv"])]

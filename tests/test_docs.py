@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny import tiny_config
+from helpers.tiny import tiny_config
 
-from gcb.cli import main
+from gcb.cli.main import main
 from gcb.data import CollectConfig, collect, open_dataset
-from gcb.training import train
+from gcb.training.trainer import train
 
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -21,22 +21,22 @@ from typing import Any
 import numpy as np
 
 import gcb
-from gcb.agent import Agent, load
+from gcb.agent.agent import Agent, load
 from gcb.analysis import figures
 from gcb.analysis.arithmetic import Arithmetic, measure
 from gcb.analysis.embed import Tasks, lacking, sample_tasks
 from gcb.analysis.geometry import WORLDS, poses
-from gcb.analysis.likeness import KINDS, compare, find_neighbours, pair_values
+from gcb.analysis.neighbour_metrics import KINDS, compare, find_neighbours, pair_values
 from gcb.analysis.projection import MOST, tsne
 from gcb.analysis.scenes import Job, Scenes, fresh_scenes
 from gcb.data import Dataset, open_dataset
+from gcb.envs.spec import World
 from gcb.errors import GCBError
-from gcb.files import disk_faults, folder_lock, read_json, write_atomically, write_json
-from gcb.fingerprint import fingerprint, shapes_of
-from gcb.progress import Progress
-from gcb.rollouts import World
-from gcb.runs import Run
-from gcb.statistics import Estimate, Rate
+from gcb.runs.dataset_record import fingerprint, shapes_of
+from gcb.runs.run_dir import Run
+from gcb.utils.files import disk_faults, folder_lock, read_json, write_atomically, write_json
+from gcb.utils.progress import Progress
+from gcb.utils.statistics import Estimate, Rate
 
 FOLDER, NUMBERS = "analysis", "numbers.json"
 FIGURES = ("neighbours", "map", "values", "arithmetic")

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gcb.agent import Agent, Example
+from gcb.agent.agent import Agent, Example
 from gcb.analysis.embed import in_batches, lacking
 from gcb.analysis.geometry import pose_error, same_function, same_pose
 from gcb.analysis.neighbours import nearest
 from gcb.analysis.scenes import Scenes
 from gcb.errors import GCBError
-from gcb.statistics import Estimate, Rate, bootstrap
+from gcb.utils.statistics import Estimate, Rate, bootstrap
 
 POINTS = {
     "arithmetic": "ψ(s) + φ(s_a, g_a) - φ(g_a, g_a)",

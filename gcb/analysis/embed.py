@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gcb.agent import Agent
+from gcb.agent.agent import Agent
 from gcb.analysis.geometry import WORLDS, as_shown
 from gcb.data import Dataset
 from gcb.errors import GCBError

@@ -15,7 +15,7 @@ from matplotlib.patches import ConnectionPatch
 from gcb.analysis.arithmetic import POINTS, Judged
 from gcb.analysis.embed import Tasks
 from gcb.analysis.geometry import travel_left
-from gcb.analysis.likeness import Neighbours, ValuePairs, second_neighbours
+from gcb.analysis.neighbour_metrics import Neighbours, ValuePairs, second_neighbours
 from gcb.analysis.scenes import Scenes
 from gcb.data import Dataset
 

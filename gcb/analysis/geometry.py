@@ -1,6 +1,6 @@
 """What hidden states say about function and pose, apart from where in the room a cabinet stands.
 
-A pose is (x, y, yaw) of the cabinet; hidden states are those of `gcb.worlds.layout`. "Function" is what the world's
+A pose is (x, y, yaw) of the cabinet; hidden states are those of `gcb.envs.layout`. "Function" is what the world's
 own success asks for, with each drawer's *opening* in the place of its position, so that it can be compared across
 scenes: see `same_function`.
 """
@@ -26,7 +26,7 @@ def poses(dataset: Dataset, episode: np.ndarray) -> np.ndarray | None:
 
 def openings(hidden: np.ndarray, pose: np.ndarray) -> np.ndarray:
     """(n, drawers) how far each drawer is open, in metres: the upper one, and where there is one the lower."""
-    from gcb.worlds.layout import BOTTOM, BOTTOM_CLOSED, BUTTON, HANDLE, HANDLE_CLOSED
+    from gcb.envs.layout import BOTTOM, BOTTOM_CLOSED, BUTTON, HANDLE, HANDLE_CLOSED
 
     outward, _ = _axes(pose)
     fronts = [(HANDLE, HANDLE_CLOSED), (BOTTOM, BOTTOM_CLOSED)][: 1 + (hidden.shape[1] > BUTTON)]
@@ -40,7 +40,7 @@ def travel_left(state: np.ndarray, goal: np.ndarray, pose: np.ndarray) -> np.nda
 
 def gripper_place(hidden: np.ndarray, pose: np.ndarray) -> np.ndarray:
     """(n, 3) the gripper as the cabinet sees it: outward, sideways and up, in metres."""
-    from gcb.worlds.layout import GRIPPER
+    from gcb.envs.layout import GRIPPER
 
     outward, sideways = _axes(pose)
     way = hidden[:, GRIPPER][:, :2] - pose[:, :2]
@@ -53,7 +53,7 @@ def as_shown(goal: np.ndarray, before: np.ndarray, button_task: np.ndarray) -> n
     The world's own goal state has the button at its goal height whatever the task is; in the picture of a drawer task
     it stands as it stood `before`.
     """
-    from gcb.worlds.layout import BUTTON
+    from gcb.envs.layout import BUTTON
 
     shown = goal.copy()
     if goal.shape[1] > BUTTON:
@@ -70,7 +70,7 @@ def same_function(
     the button stands within .008 m of its goal height, that is, it is pressed. Colours, distractors, the drawer that
     the task does not name and the cabinet's pose do not matter.
     """
-    from gcb.worlds.layout import BUTTON, BUTTON_TOLERANCE, DRAWER_TOLERANCE
+    from gcb.envs.layout import BUTTON, BUTTON_TOLERANCE, DRAWER_TOLERANCE
 
     near = np.abs(openings(found, found_pose) - openings(goal, goal_pose)) <= DRAWER_TOLERANCE
     if found.shape[1] <= BUTTON:
@@ -93,7 +93,7 @@ def same_pose(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def _axes(pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n, 2) each: the direction in which the drawers open, and the one across it."""
-    from gcb.worlds.layout import slide_axis
+    from gcb.envs.layout import slide_axis
 
     outward = np.stack([slide_axis(yaw) for yaw in pose[:, 2]])
     return outward, np.stack([-outward[:, 1], outward[:, 0]], 1)

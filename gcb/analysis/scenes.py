@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from gcb.analysis.geometry import WORLDS, as_shown
-from gcb.data.interchange.npz import Archive
+from gcb.data.formats.npz import Archive
 from gcb.data.rollout import scene_numbers
-from gcb.data.seeds import episode_noise, episode_seed
-from gcb.data.workers import run_in_order
+from gcb.envs.spec import World
 from gcb.errors import GCBError
-from gcb.files import disk_faults, write_atomically
-from gcb.progress import Progress
-from gcb.rollouts import World
+from gcb.utils.files import disk_faults, write_atomically
+from gcb.utils.progress import Progress
+from gcb.utils.seeding import episode_noise, episode_seed
+from gcb.utils.workers import run_in_order
 
 KEPT, VERSION = "scenes.npz", 2
 LONGEST_WAY = 25
@@ -136,7 +136,7 @@ class SceneRunner:
 
     def _moment(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """What the noisy expert has come to after some steps, or at success: picture and hidden state."""
-        from gcb.worlds.expert import Expert
+        from gcb.envs.expert import Expert
 
         expert, steps = Expert(self.env.unwrapped), int(rng.integers(1, LONGEST_WAY + 1))  # pyright: ignore[reportArgumentType]
         for _ in range(steps):

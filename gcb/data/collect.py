@@ -9,15 +9,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import gcb
-from gcb.data.layout import PARTIAL
-from gcb.data.place import clear, is_finished, publish
+from gcb.data.format import PARTIAL
+from gcb.data.output_dir import clear, is_finished, publish
 from gcb.data.rollout import CollectConfig, ExpertRunner
 from gcb.data.store import open_dataset
-from gcb.data.workers import Runner, run_in_order
 from gcb.data.writer import CHECKPOINT_SECONDS, EpisodeWriter
 from gcb.errors import GCBError
-from gcb.files import disk_faults, folder_lock
-from gcb.progress import Progress
+from gcb.utils.files import disk_faults, folder_lock
+from gcb.utils.progress import Progress
+from gcb.utils.workers import Runner, run_in_order
 
 
 @dataclass(frozen=True)

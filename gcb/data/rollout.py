@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gcb.data.episode import Episode
-from gcb.data.seeds import episode_noise, episode_seed
 from gcb.errors import GCBError
+from gcb.utils.seeding import episode_noise, episode_seed
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class ExpertRunner:
 
     def __init__(self, config: CollectConfig) -> None:
         # Imported here, so that reading a dataset needs no simulator.
-        from gcb.worlds import make_world
-        from gcb.worlds.expert import Expert
-        from gcb.worlds.tabletop import RENDERER
+        from gcb.envs import make_world
+        from gcb.envs.expert import Expert
+        from gcb.envs.tabletop import RENDERER
 
         self.config, self.renderer = config, RENDERER
         self.env = make_world(config.env, **config.options)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from gcb.data.layout import (
+from gcb.data.format import (
     FIELDS,
     HEADER_FAULTS,
     MANIFEST,
@@ -35,7 +35,7 @@ from gcb.data.layout import (
     read_manifest,
 )
 from gcb.errors import GCBError
-from gcb.files import disk_faults, folder_lock, sha256, sync, sync_folder, write_json
+from gcb.utils.files import disk_faults, folder_lock, sha256, sync, sync_folder, write_json
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,10 @@ from typing import IO, Any
 import numpy as np
 
 from gcb.data.episode import Episode
-from gcb.data.layout import FIELDS, HEADER_BYTES, MANIFEST, PARTIAL, file_entry, make_manifest, npy_header
-from gcb.data.place import IDENTITY, JOURNAL, publish
+from gcb.data.format import FIELDS, HEADER_BYTES, MANIFEST, PARTIAL, file_entry, make_manifest, npy_header
+from gcb.data.output_dir import IDENTITY, JOURNAL, publish
 from gcb.errors import GCBError
-from gcb.files import CHUNK, disk_faults, read_json, sync, write_json
+from gcb.utils.files import CHUNK, disk_faults, read_json, sync, write_json
 
 CHECKPOINT_SECONDS = 2.0
 

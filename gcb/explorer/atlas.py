@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gcb.agent import Agent, Example
+from gcb.agent.agent import Agent, Example
 from gcb.analysis.arithmetic import infer_goal
 from gcb.analysis.embed import Tasks
 from gcb.analysis.geometry import openings, pose_error, poses, same_function, same_pose

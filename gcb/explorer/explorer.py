@@ -70,7 +70,7 @@ class Explorer:
 
     def _try_to_load(self) -> None:
         from gcb.explorer.show import load_show
-        from gcb.runs import Run
+        from gcb.runs.run_dir import Run
 
         if Run(self.run).checkpoint() is None:
             self.state, self.reason = "waiting", f"{self.run} has no checkpoint yet: its training has only begun."

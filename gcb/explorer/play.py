@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from gcb.adapter import OwnWorld
-from gcb.agent import Agent, Example
+from gcb.agent.agent import Agent, Example
+from gcb.envs import TabletopEnv
+from gcb.envs.adapters import OwnWorld
+from gcb.envs.expert import Expert
 from gcb.explorer.pictures import data_url
 from gcb.explorer.studio import View
 from gcb.explorer.theatre import Stage
-from gcb.worlds import TabletopEnv
-from gcb.worlds.expert import Expert
 
 FILM = 192
 """Side of a film's pictures: drawing them is most of a step's time, and grows with the area."""

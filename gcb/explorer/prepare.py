@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from gcb.agent import Agent
+from gcb.agent.agent import Agent
 from gcb.analysis.embed import Tasks, sample_tasks
 from gcb.analysis.projection import tsne
 from gcb.data import Dataset
-from gcb.data.layout import HEADER_FAULTS
+from gcb.data.format import HEADER_FAULTS
 from gcb.errors import GCBError
 from gcb.explorer.atlas import Atlas
-from gcb.files import disk_faults, write_atomically
-from gcb.fingerprint import fingerprint
+from gcb.runs.dataset_record import fingerprint
+from gcb.utils.files import disk_faults, write_atomically
 
 COUNT = 1500
 """Tasks on the map: as many as the paper's figure has, and a map in seconds."""

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gcb.agent import Agent, Example, load
+from gcb.agent.agent import Agent, Example, load
 from gcb.analysis.embed import lacking
 from gcb.analysis.geometry import WORLDS
 from gcb.data import open_dataset
 from gcb.errors import GCBError
-from gcb.evaluation import read_results, world_of
+from gcb.evaluation.evaluate import world_of
 from gcb.explorer.atlas import Atlas, Wanted
 from gcb.explorer.choices import Asked, ByData, ByExample, ByGoal, SceneChoice
 from gcb.explorer.errors import NotThere
@@ -21,6 +21,7 @@ from gcb.explorer.play import Event, play
 from gcb.explorer.prepare import draw_map, prepare
 from gcb.explorer.studio import Studio, View
 from gcb.explorer.theatre import Stage, Theatre
+from gcb.runs.run_dir import read_results
 
 NEIGHBOURS = 6
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gcb.data.seeds import episode_seed
+from gcb.envs import TabletopEnv, make_world
+from gcb.envs.backgrounds import Bank, open_bank
+from gcb.envs.layout import CABINET_HIGH, CABINET_LOW, DRAWER_TOLERANCE, SETTLED, TRAVEL, Layout
+from gcb.envs.scene import Scene, draw_analogy, draw_scene, reachable
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
 from gcb.explorer.pictures import data_url
 from gcb.explorer.words import button_words, drawer_words, share
-from gcb.worlds import TabletopEnv, make_world
-from gcb.worlds.backgrounds import Bank, open_bank
-from gcb.worlds.layout import CABINET_HIGH, CABINET_LOW, DRAWER_TOLERANCE, SETTLED, TRAVEL, Layout
-from gcb.worlds.scene import Scene, draw_analogy, draw_scene, reachable
+from gcb.utils.seeding import episode_seed
 
 LARGE = 256
 """Side of the pictures for people; the agent sees those of its dataset."""

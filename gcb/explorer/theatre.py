@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from gcb.envs import TabletopEnv
 from gcb.explorer.errors import Busy
 from gcb.explorer.studio import Studio
-from gcb.worlds import TabletopEnv
 
 STAGES = 4
 """Episodes that are played at once; each keeps two simulators, some 60 MB."""

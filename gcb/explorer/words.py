@@ -4,7 +4,7 @@ import numpy as np
 
 from gcb.analysis.embed import Tasks
 from gcb.analysis.geometry import openings
-from gcb.worlds.layout import TRAVEL
+from gcb.envs.layout import TRAVEL
 
 
 def share(opening: float) -> float:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gcb.errors import GCBError
 from gcb.methods.base import Features, Frames, Method, Shapes
+from gcb.methods.components import EncoderConfig, Passage, check_not_negative, check_positive, normalised
 from gcb.methods.gcb import GCBConfig
-from gcb.methods.parts import EncoderConfig, Passage, check_not_negative, check_positive, normalised
-from gcb.nets import encoder
+from gcb.models.networks import encoder
 
 PAPER = {"encoder": "paper", "learning_rate": 5e-4, "rl_gradient": "critic", "passage": None}
 """In the paper all baselines take the critic's gradient (appendix, "Backpropagating RL Objectives")."""

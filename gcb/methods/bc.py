@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from gcb.methods.base import Features, Frames, Method, Shapes
-from gcb.methods.parts import EncoderConfig
-from gcb.nets import encoder
+from gcb.methods.components import EncoderConfig
+from gcb.models.networks import encoder
 
 PLAIN_CLONING = {"iql": {"temperature": inf}}
 """An infinite temperature gives every action the same weight: IQL's policy loss is then the plain likelihood."""

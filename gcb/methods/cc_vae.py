@@ -7,9 +7,9 @@ from torch import Tensor
 
 from gcb.methods.base import Features, Frames, Shapes
 from gcb.methods.baseline import Baseline
-from gcb.methods.parts import Passage, as_images, as_target, decoder, normalised
+from gcb.methods.components import Passage, as_images, as_target, decoder, normalised
 from gcb.methods.vae import ReconstructionConfig, evidence_loss, mean_and_log_variance, sampled
-from gcb.nets import encoder, mlp
+from gcb.models.networks import encoder, mlp
 
 
 @dataclass(frozen=True)

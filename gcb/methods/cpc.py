@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gcb.methods.base import Frames, Shapes
 from gcb.methods.baseline import StateConfig, StateMethod
-from gcb.methods.parts import InfoNCE, check_not_negative
+from gcb.methods.components import InfoNCE, check_not_negative
 
 
 @dataclass(frozen=True)

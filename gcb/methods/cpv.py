@@ -8,8 +8,8 @@ from torch import Tensor
 
 from gcb.methods.base import Features, Frames, Shapes
 from gcb.methods.baseline import PAPER, SMOKE, Baseline, BaselineConfig
-from gcb.methods.parts import Passage, check_not_negative, normalised
-from gcb.nets import encoder
+from gcb.methods.components import Passage, check_not_negative, normalised
+from gcb.models.networks import encoder
 
 
 @dataclass(frozen=True)

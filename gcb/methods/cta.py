@@ -12,11 +12,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from gcb.iql import expectile_loss
 from gcb.methods.base import Features, Frames, Shapes
 from gcb.methods.baseline import PAPER, SMOKE, Baseline, BaselineConfig
-from gcb.methods.parts import Passage, check_not_negative, check_share, follow, normalised, slow_copy
-from gcb.nets import encoder
+from gcb.methods.components import Passage, check_not_negative, check_share, follow, normalised, slow_copy
+from gcb.models.iql import expectile_loss
+from gcb.models.networks import encoder
 
 
 @dataclass(frozen=True)

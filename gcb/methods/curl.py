@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcb.augment import shift_images
+from gcb.data.augment import shift_images
 from gcb.methods.base import Frames, Shapes
 from gcb.methods.baseline import StateMethod
+from gcb.methods.components import InfoNCE, check_not_negative, check_share, follow, slow_copy
 from gcb.methods.cpc import ContrastConfig
-from gcb.methods.parts import InfoNCE, check_not_negative, check_share, follow, slow_copy
 
 
 @dataclass(frozen=True)

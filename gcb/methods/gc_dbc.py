@@ -6,12 +6,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcb.losses import Norm
 from gcb.methods.base import Features, Frames, Shapes
 from gcb.methods.baseline import SMOKE, Baseline, GradientConfig
+from gcb.methods.components import Passage, check_not_negative, check_share, follow, normalised, slow_copy
 from gcb.methods.gcb import PAPER, GCBConfig, RewardDecoder, metric_losses
-from gcb.methods.parts import Passage, check_not_negative, check_share, follow, normalised, slow_copy
-from gcb.nets import encoder, mlp
+from gcb.models.losses import Norm
+from gcb.models.networks import encoder, mlp
 
 
 @dataclass(frozen=True)

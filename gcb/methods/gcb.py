@@ -1,6 +1,6 @@
 """Goal-conditioned bisimulation: the task embedding φ(s, g), the state embedding ψ(s), and what a policy sees of them.
 
-The equations stand in `gcb.losses`; the reasons for what the default adds to the paper's text in docs/method.md.
+The equations stand in `gcb.models.losses`; the reasons for what the default adds to the paper's text in docs/method.md.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from gcb.errors import GCBError
-from gcb.losses import Norm, phi_loss, psi_loss
 from gcb.methods.base import Features, Frames, Method, Shapes
+from gcb.methods.components import follow, normalised, slow_copy
 from gcb.methods.dynamics import Dynamics, DynamicsKind, make_dynamics
-from gcb.methods.parts import follow, normalised, slow_copy
-from gcb.nets import EncoderKind, encoder, mlp
+from gcb.models.losses import Norm, phi_loss, psi_loss
+from gcb.models.networks import EncoderKind, encoder, mlp
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class GCBConfig:
     """Every choice that the paper makes or ablates. The defaults are ours; the preset `paper` is its text."""
 
     encoder: EncoderKind = "small"
-    """Convolutions of φ and ψ; see gcb.nets.ENCODERS."""
+    """Convolutions of φ and ψ; see gcb.models.networks.ENCODERS."""
     size: int = 256
     """Dimension of φ and ψ, 32 to 512 in the paper's ablation."""
     output_norm: bool = False

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from gcb.methods.base import Frames, Shapes
 from gcb.methods.baseline import BaselineConfig, StateConfig, StateMethod
-from gcb.methods.parts import as_images, as_target, check_not_negative, check_positive, decoder, normalised
-from gcb.nets import encoder
+from gcb.methods.components import as_images, as_target, check_not_negative, check_positive, decoder, normalised
+from gcb.models.networks import encoder
 
 LOG_VARIANCE = (-10.0, 4.0)
 """Bounds of the posterior's log variance, so that no early step runs away."""

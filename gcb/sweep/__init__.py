@@ -9,7 +9,7 @@ results.py, table.py, paper.py    results.csv, the Markdown table made from it, 
 
 A sweep's folder:
 
-DIR/runs/<name>/        a run each (gcb.runs)
+DIR/runs/<name>/        a run each (gcb.runs.run_dir)
 DIR/jobs/<name>.yaml    what was asked of it
 DIR/logs/<name>.log     what it said
 DIR/failed/<name>.txt   why it failed, if it did

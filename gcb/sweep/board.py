@@ -8,9 +8,9 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from gcb.progress import duration
 from gcb.sweep.folder import Folder
 from gcb.sweep.jobs import Job, State
+from gcb.utils.progress import duration
 
 LINE_SECONDS = 60.0
 TABLE_SECONDS = 2.0

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from gcb.data import CollectConfig, Dataset, collect, open_dataset
-from gcb.data.layout import MANIFEST, PARTIAL
-from gcb.data.place import JOURNAL
+from gcb.data.format import MANIFEST, PARTIAL
+from gcb.data.output_dir import JOURNAL
 from gcb.errors import GCBError
-from gcb.files import read_json
 from gcb.sweep.jobs import State
+from gcb.utils.files import read_json
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 import yaml
 
 from gcb.errors import GCBError
-from gcb.files import disk_faults, folder_lock, write_atomically
 from gcb.sweep.data_job import DataJob
 from gcb.sweep.jobs import Job
 from gcb.sweep.run_job import RUNS, RunJob
+from gcb.utils.files import disk_faults, folder_lock, write_atomically
 
 JOBS, LOGS, FAILED, DATA, RESULTS = "jobs", "logs", "failed", "data", "results.csv"
 OURS = {JOBS, LOGS, FAILED, DATA, RESULTS, RUNS}

@@ -7,11 +7,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from gcb.config import make_config
 from gcb.data import CollectConfig
+from gcb.envs.spec import MODES
 from gcb.errors import GCBError
 from gcb.methods import method_named
-from gcb.rollouts import MODES
+from gcb.runs.config import make_config
 from gcb.sweep.data_job import DataJob
 from gcb.sweep.run_job import RunJob
 

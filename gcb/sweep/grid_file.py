@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from gcb.errors import GCBError
-from gcb.files import read_yaml
-from gcb.settings import from_plain
 from gcb.sweep.grid import VARIANT_NAME, Grid, Variant, merged
+from gcb.utils.dataclass_io import from_plain
+from gcb.utils.files import read_yaml
 
 
 def read_grid(path: str | os.PathLike[str]) -> Grid:

@@ -29,7 +29,7 @@ READY: dict[str, Callable[[], Grid]] = {one.__name__: one for one in (table1, ya
 
 def ready_grids() -> dict[str, Callable[[], Grid]]:
     """Every grid that has a name: also each ablation's figure, and all ablations together."""
-    from gcb.ablations import ABLATIONS
+    from gcb.runs.ablations import ABLATIONS
 
     figures = dict.fromkeys(one.figure for one in ABLATIONS.values())
     grids = {figure: lambda figure=figure: ablation_grid(figure) for figure in figures}
@@ -38,7 +38,7 @@ def ready_grids() -> dict[str, Callable[[], Grid]]:
 
 def ablation_grid(figure: str | None = None) -> Grid:
     """The ablations of a figure, or all, each beside the method as it is."""
-    from gcb.ablations import ABLATIONS
+    from gcb.runs.ablations import ABLATIONS
 
     chosen = [one for one in ABLATIONS.values() if figure in (None, one.figure)]
     variants = [Variant(one.name, one.changes, worlds=(one.world,)) for one in chosen]

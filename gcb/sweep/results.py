@@ -5,14 +5,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gcb.config import TrainConfig
 from gcb.errors import GCBError
-from gcb.evaluation import read_results
-from gcb.runs import Run
-from gcb.settings import to_plain
+from gcb.report.rows import ALL, Row, write_rows
+from gcb.runs.config import TrainConfig
+from gcb.runs.run_dir import Run, read_results
 from gcb.sweep.folder import RESULTS, Folder
-from gcb.sweep.rows import ALL, Row, write_rows
 from gcb.sweep.run_job import RunJob
+from gcb.utils.dataclass_io import to_plain
 
 DIGITS = 12
 """Of a hash; enough to tell any two apart that ever meet."""

@@ -6,17 +6,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gcb.config import TrainConfig, plain_config
 from gcb.data import open_dataset
-from gcb.data.layout import MANIFEST
+from gcb.data.format import MANIFEST
+from gcb.envs.spec import recorded_world
 from gcb.errors import GCBError
-from gcb.evaluation import evaluate_run, read_results, recorded_world
-from gcb.fingerprint import data_record
+from gcb.evaluation.evaluate import evaluate_run
 from gcb.methods import method_named
-from gcb.runs import RECORD, Run, check_same
-from gcb.settings import to_plain
-from gcb.sinks import read_metrics
+from gcb.runs.config import TrainConfig, plain_config
+from gcb.runs.dataset_record import data_record
+from gcb.runs.run_dir import RECORD, Run, check_same, read_results
 from gcb.sweep.jobs import State
+from gcb.training.loggers import read_metrics
+from gcb.utils.dataclass_io import to_plain
 
 RUNS = "runs"
 TRAINING_SHARE = 0.8
@@ -79,7 +80,7 @@ class RunJob:
             return State("impossible", reason=str(error))
 
     def work(self, processes: int = 1) -> None:
-        from gcb.training import train
+        from gcb.training.trainer import train
 
         train(self.config, self.data, self.folder)
         if missing := self.missing_modes():

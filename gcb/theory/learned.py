@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gcb.losses import Norm, distance, phi_loss, psi_loss
+from gcb.models.losses import Norm, distance, phi_loss, psi_loss
 from gcb.theory.builders import grid_world
 from gcb.theory.check_arithmetic import best_psi
 from gcb.theory.gcmdp import GCMDP, Floats, Integers

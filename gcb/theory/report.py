@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 
 from gcb.errors import GCBError
-from gcb.files import disk_faults
-from gcb.progress import Progress
 from gcb.theory import (
     check_arithmetic,
     check_fixed_point,
@@ -26,6 +24,8 @@ from gcb.theory import (
     tell_apart,
 )
 from gcb.theory.verdicts import Verdict, save
+from gcb.utils.files import disk_faults
+from gcb.utils.progress import Progress
 
 Section = tuple[list[Verdict], Any]
 

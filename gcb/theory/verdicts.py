@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gcb.files import write_atomically, write_json
+from gcb.utils.files import write_atomically, write_json
 
 
 @dataclass(frozen=True)

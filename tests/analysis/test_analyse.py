@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.tiny import tiny_config, tiny_data_folder
 from PIL import Image
-from tiny import tiny_config, tiny_data_folder
 
 from gcb.analysis import analyse as module
 from gcb.analysis.analyse import FIGURES, FOLDER, Size, analyse, plain, read_numbers
-from gcb.analysis.words import measured, share, tables_of
-from gcb.cli import main
+from gcb.cli.main import main
 from gcb.data import CollectConfig, collect
 from gcb.errors import GCBError
-from gcb.files import folder_lock
-from gcb.statistics import Estimate, Rate
-from gcb.training import train
+from gcb.report.text_tables import measured, share, tables_of
+from gcb.training.trainer import train
+from gcb.utils.files import folder_lock
+from gcb.utils.statistics import Estimate, Rate
 
 SMALL = Size(samples=8, pool=60, scenes=3, points=30, rows=2)
 

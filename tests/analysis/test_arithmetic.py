@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toy import Half, hidden, picture, scenes_of, toy_agent
+from helpers.toy import Half, hidden, picture, scenes_of, toy_agent
 
 from gcb.analysis.arithmetic import infer_goal, judge, measure
 from gcb.analysis.scenes import Scenes
 from gcb.errors import GCBError
 from gcb.methods.bc import BehaviourCloning
-from gcb.statistics import Rate
+from gcb.utils.statistics import Rate
 
 POSES = [(0.6, 0.0, 0.0), (0.6, 0.0, 0.1), (0.7, 0.1, 3.0), (0.7, 0.1, 3.1)]
 PRESSED = -0.15

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tiny import tiny_dataset
-from toy import Half, picture, toy_agent
+from helpers.tiny import tiny_dataset
+from helpers.toy import Half, picture, toy_agent
 
 from gcb.analysis.embed import lacking, sample_tasks
 from gcb.data import Dataset

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny import tiny_dataset
-from toy import hidden
+from helpers.tiny import tiny_dataset
+from helpers.toy import hidden
 
 from gcb.analysis.geometry import gripper_place, openings, pose_error, poses, same_function, same_pose, travel_left
 from gcb.data import Dataset

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from counting_world import CountingRunner, collect_numbers, collected
-from faults import files_of
+from helpers.counting_env import CountingRunner, collect_numbers, collected
+from helpers.faults import files_of
 
 from gcb.data import CollectConfig, collect, open_dataset
 from gcb.errors import GCBError
-from gcb.files import folder_lock
+from gcb.utils.files import folder_lock
 
 
 def test_every_frame_stands_where_the_index_says(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from counting_world import CountingRunner, collect_numbers, length_of
-from faults import children_of, dying_at, files_of, in_child, is_running, wait_until
+from helpers.counting_env import CountingRunner, collect_numbers, length_of
+from helpers.faults import children_of, dying_at, files_of, in_child, is_running, wait_until
 
 from gcb.data import open_dataset
 from gcb.errors import GCBError
@@ -111,7 +111,7 @@ def test_a_dead_worker_is_reported_and_nothing_lost(tmp_path: Path) -> None:
 
 COMMAND = """
 from pathlib import Path
-from counting_world import collect_numbers
+from helpers.counting_env import collect_numbers
 if __name__ == "__main__":
     collect_numbers(Path({out!r}), 400, workers=2, pause=0.02)
 """

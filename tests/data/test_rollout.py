@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import files_of
+from helpers.faults import files_of
 
 from gcb.data import CollectConfig, collect, episode_noise, episode_seed, open_dataset
 from gcb.data.rollout import ExpertRunner, scene_numbers

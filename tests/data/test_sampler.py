@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from by_hand import two_episodes
+from helpers.by_hand import two_episodes
 
 from gcb.data import Dataset, GoalKind, GoalShares, Sampler, write_dataset
 from gcb.data.sampler import failures

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from by_hand import two_episodes
-from faults import files_of, in_child
+from helpers.by_hand import two_episodes
+from helpers.faults import files_of, in_child
 
 from gcb.data import Dataset, open_dataset, write_dataset
-from gcb.data.layout import HEADER_BYTES, npy_header
+from gcb.data.format import HEADER_BYTES, npy_header
 from gcb.errors import GCBError
-from gcb.files import read_json
+from gcb.utils.files import read_json
 
 
 def test_the_index_is_arithmetic() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import loaded, serving
-from tiny import tiny_config
+from helpers.explorer_server import loaded, serving
+from helpers.tiny import tiny_config
 
 from gcb.data import CollectConfig, collect
 from gcb.explorer.explorer import Explorer
 from gcb.explorer.studio import Studio
-from gcb.training import train
+from gcb.training.trainer import train
 
 WORLD = "gcb/ButtonDrawer-v0"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from house import loaded, serving, wait_for, with_record
+from helpers.explorer_server import loaded, serving, wait_for, with_record
 
 from gcb.explorer.explorer import Explorer
-from gcb.runs import POINTER, RECORD
+from gcb.runs.run_dir import POINTER, RECORD
 
 GOOD: dict[str, Any] = {"scene": {"seed": 4}, "told": {"by": "example", "seed": 5}}
 

@@ -6,14 +6,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from gcb.agent import Agent, load
+from gcb.agent.agent import Agent, load
 from gcb.analysis.embed import Tasks
 from gcb.data import Dataset, open_dataset
+from gcb.envs.layout import BOTTOM_CLOSED, HANDLE_CLOSED, TRAVEL
 from gcb.errors import GCBError
 from gcb.explorer import prepare as module
 from gcb.explorer.atlas import Atlas, Wanted
 from gcb.explorer.prepare import KEPT, draw_map, prepare
-from gcb.worlds.layout import BOTTOM_CLOSED, HANDLE_CLOSED, TRAVEL
 
 
 class PixelAgent:

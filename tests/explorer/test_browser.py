@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import ActsAsTheExpert, loaded, serving, wait_for, with_record
+from helpers.explorer_server import ActsAsTheExpert, loaded, serving, wait_for, with_record
 
 from gcb.explorer.explorer import Explorer
 from gcb.explorer.play import play

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from house import ActsAsTheExpert
+from helpers.explorer_server import ActsAsTheExpert
 
-from gcb.agent import Agent, load
+from gcb.agent.agent import Agent, load
 from gcb.errors import GCBError
 from gcb.explorer.choices import SceneChoice
 from gcb.explorer.errors import Busy

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gcb.cli import main
-from gcb.cli_explore import Explore
+from gcb.cli.explore import Explore
+from gcb.cli.main import main
 from gcb.errors import GCBError
 from gcb.explorer.serve import address, listen
 

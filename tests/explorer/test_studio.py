@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gcb.envs.layout import TRAVEL
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
 from gcb.explorer.studio import Studio
 from gcb.explorer.words import words_of_change
-from gcb.worlds.layout import TRAVEL
 
 SCENE = SceneChoice(seed=4)  # its own task is "drawer", as the first test sees
 

@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from batches import IMAGES, ROWS, VECTORS, encoder_gradient, image_batch, made, vector_batch
-from tiny import tiny_config, tiny_dataset
+from helpers.batches import IMAGES, ROWS, VECTORS, encoder_gradient, image_batch, made, vector_batch
+from helpers.tiny import tiny_config, tiny_dataset
 
 import gcb
-from gcb.agent import Agent
-from gcb.config import PRESETS, make_config
+from gcb.agent.agent import Agent
+from gcb.agent.build import build
+from gcb.envs.spec import World
 from gcb.errors import GCBError
-from gcb.evaluation import evaluate
-from gcb.learner import Learner, build
+from gcb.evaluation.evaluate import evaluate
 from gcb.methods import METHODS, Features, Frames
-from gcb.rollouts import World
-from gcb.settings import differences, to_plain
-from gcb.training import train
+from gcb.runs.config import PRESETS, make_config
+from gcb.training.learner import Learner
+from gcb.training.trainer import train
+from gcb.utils.dataclass_io import differences, to_plain
 
 CPU = torch.device("cpu")
 OWN_LOSS = set(METHODS) - {"rad", "pixel", "bc", "blind"}

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from batches import VECTORS, fitted, image_batch, made, vector_batch
+from helpers.batches import VECTORS, fitted, image_batch, made, vector_batch
 
 from gcb.methods.cpc import CPC
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from batches import fitted, image_batch, made
+from helpers.batches import fitted, image_batch, made
 
 from gcb.errors import GCBError
 from gcb.methods.cpv import CPVConfig, composition_loss

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from batches import fitted, image_batch, made
+from helpers.batches import fitted, image_batch, made
 
 from gcb.errors import GCBError
+from gcb.methods.components import normalised
 from gcb.methods.cta import field_value
-from gcb.methods.parts import normalised
 
 
 def test_the_field_by_hand() -> None:

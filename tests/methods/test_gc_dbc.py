@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from batches import VECTORS, encoder_gradient, fitted, image_batch, made, vector_batch
+from helpers.batches import VECTORS, encoder_gradient, fitted, image_batch, made, vector_batch
 from torch import Tensor, nn
 
-from gcb.config import make_config
 from gcb.errors import GCBError
 from gcb.methods import Frames
+from gcb.runs.config import make_config
 
 
 class Difference(nn.Module):

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from batches import encoder_gradient, fitted, image_batch, made
+from helpers.batches import encoder_gradient, fitted, image_batch, made
 from torch.nn import functional
 
-from gcb.config import make_config
 from gcb.errors import GCBError
-from gcb.losses import phi_loss, psi_loss
+from gcb.models.losses import phi_loss, psi_loss
+from gcb.runs.config import make_config
 
 ONLY_ARITHMETIC = {"metric_weight": 0.0, "reward_decoder": False, "action_decoder": False, "action_gap": 0.0}
 PLAIN = {"relative_arithmetic": False}

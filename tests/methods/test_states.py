@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from batches import image_batch, made
+from helpers.batches import image_batch, made
 
-from gcb.config import make_config
 from gcb.errors import GCBError
 from gcb.methods.baseline import StateConfig
-from gcb.methods.parts import normalised
+from gcb.methods.components import normalised
+from gcb.runs.config import make_config
 
 
 def test_the_pair_from_the_first_frame_stays_where_it_is() -> None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from batches import VECTORS, fitted, image_batch, made, vector_batch
+from helpers.batches import VECTORS, fitted, image_batch, made, vector_batch
 
 from gcb.errors import GCBError
-from gcb.methods.parts import normalised
+from gcb.methods.components import normalised
 from gcb.methods.vae import VAEConfig, evidence_loss, mean_and_log_variance, sampled
 
 BOTH = pytest.mark.parametrize("name", ["vae", "cc_vae"])

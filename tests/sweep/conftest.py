@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from slide_world import ENV
-from small_sweeps import begin, inline  # noqa: F401 (fixtures)
-from tiny import tiny_dataset
+from helpers.slide_env import ENV
+from helpers.small_sweeps import begin, inline  # noqa: F401 (fixtures)
+from helpers.tiny import tiny_dataset
 
 from gcb.data import Dataset, write_dataset
 

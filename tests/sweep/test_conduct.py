@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import pytest
+from helpers.small_sweeps import InlinePool, gcb, words
 from rich.console import Console
-from small_sweeps import InlinePool, gcb, words
 
 from gcb.data import CollectConfig, open_dataset
-from gcb.files import folder_lock
-from gcb.runs import Run
+from gcb.report.rows import read_rows
+from gcb.runs.run_dir import Run
 from gcb.sweep.board import Board
 from gcb.sweep.conduct import Conductor, Plan
 from gcb.sweep.data_job import DataJob
 from gcb.sweep.folder import Folder
 from gcb.sweep.grid import Grid
-from gcb.sweep.rows import read_rows
+from gcb.utils.files import folder_lock
 
 pytestmark = pytest.mark.usefixtures("inline")
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from gcb.ablations import ABLATIONS
-from gcb.cli_sweep import Sweep, parse_seeds
-from gcb.config import make_config
+from gcb.cli.sweep import Sweep, parse_seeds
 from gcb.errors import GCBError
 from gcb.methods import METHODS
-from gcb.settings import to_plain
+from gcb.runs.ablations import ABLATIONS
+from gcb.runs.config import make_config
 from gcb.sweep.grid import Grid, Variant, merged
 from gcb.sweep.grid_file import parse_settings, parse_variants, plain_grid, read_grid
 from gcb.sweep.ready import ready_grid
 from gcb.sweep.run_job import RunJob
+from gcb.utils.dataclass_io import to_plain
 
 OUT, ROOT = Path("/out"), Path("/data")
 
@@ -88,7 +88,7 @@ def test_ready_made_grids() -> None:
 
 
 def test_every_ablation_of_a_grid_is_what_gcb_ablate_would_train() -> None:
-    from gcb.ablations import ablated_config
+    from gcb.runs.ablations import ablated_config
 
     for job in ready_grid("ablations").runs(OUT, ROOT):
         if job.variant:

@@ -6,11 +6,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from small_sweeps import gcb, step_of, wait_until, words, worker_of
+from helpers.small_sweeps import gcb, step_of, wait_until, words, worker_of
 
 from gcb.errors import GCBError
-from gcb.files import folder_lock
-from gcb.sweep.rows import read_rows
+from gcb.report.rows import read_rows
+from gcb.utils.files import folder_lock
 
 RUN = "slide-blind-s0"
 STEPS = 150

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_sweeps import gcb, step_of, wait_until, words, worker_of
+from helpers.small_sweeps import gcb, step_of, wait_until, words, worker_of
 
-from gcb.sweep.rows import read_rows
+from gcb.report.rows import read_rows
 
 STEPS = 40
 LONG = (f"steps={STEPS}", "checkpoint_every=1", "log_every=1")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from generated import worlds, worlds_and_policies
+from helpers.generated import worlds, worlds_and_policies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from generated import worlds
+from helpers.generated import worlds
 from hypothesis import given, settings
 
 from gcb.errors import GCBError

@@ -1,0 +1,81 @@
+"""The scripted expert: a few stages, one after the other, that see the hidden state.
+
+It never goes back a stage. Without noise it need not; with noise it sometimes misses the handle and does not notice,
+which is why noisy demonstrations reach their goal in most but not all episodes, as in the paper.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gcb.envs.layout import METRES_PER_ACTION, YAW_PER_ACTION
+
+if TYPE_CHECKING:
+    from gcb.envs.tabletop import TabletopEnv
+
+OPEN, CLOSED = -1.0, 1.0
+RAISED = 0.02
+IN_LINE = np.radians(5.0)
+ABOVE_HANDLE = 0.025
+ABOVE_BUTTON = 0.02
+AT_HANDLE = 0.0375
+PUSH_GAIN = 6.0  # action per metre of opening that is missing
+PRESS_DEPTH = 0.0125  # deeper than what toggles, short of the end of the travel: no force against a stop
+TIP_TO_PAD = 0.015
+HALF_CAP = 0.01  # the button's height is that of the middle of its cap
+
+
+class Expert:
+    """Noise-free actions for the episode that `env` is playing; make a new one for each episode."""
+
+    def __init__(self, env: "TabletopEnv"):
+        self._env = env
+        self._stages = iter(self._press_button() if env.scene.task == "button" else self._set_drawer())
+
+    def action(self) -> np.ndarray:
+        """The action for the state that `env` is in; call it once before each step."""
+        return np.clip(next(self._stages), -1.0, 1.0).astype(np.float32)
+
+    def _set_drawer(self):
+        """Raise, turn, go above the handle, go down around it, push along the axis."""
+        cabinet = self._env.cabinet
+        handle = cabinet.handle
+        while self._rise() > RAISED / METRES_PER_ACTION:
+            yield _action(z=self._rise(), turn=self._turn(), grip=OPEN)
+        while abs(self._turn()) > IN_LINE:
+            yield _action(z=self._rise(), turn=self._turn(), grip=OPEN)
+        while np.linalg.norm(self._way(handle())[:2]) > ABOVE_HANDLE / METRES_PER_ACTION:
+            x, y, _ = self._way(handle())
+            yield _action(x, y, self._rise(), self._turn(), OPEN)
+        while -self._way(handle())[2] > AT_HANDLE / METRES_PER_ACTION:
+            yield _action(z=self._way(handle())[2], turn=self._turn(), grip=OPEN)
+        while True:
+            x, y = PUSH_GAIN * (self._env.scene.target - cabinet.opening()) * cabinet.axis
+            yield _action(x, y, self._way(handle())[2], self._turn(), OPEN)
+
+    def _press_button(self):
+        """Go above the button with closed fingers and press it down."""
+        x, y, _ = self._env.cabinet.button()
+        pressed = np.array([x, y, self._env.layout.button_z - PRESS_DEPTH + HALF_CAP + TIP_TO_PAD])
+        while np.linalg.norm(self._way(pressed)[:2]) > ABOVE_BUTTON / METRES_PER_ACTION:
+            x, y, _ = self._way(pressed)
+            yield _action(x, y, self._rise(), 0.0, CLOSED)
+        while True:
+            yield _action(z=self._way(pressed)[2], grip=CLOSED)
+
+    def _way(self, point: np.ndarray) -> np.ndarray:
+        """From the gripper to a point, in actions."""
+        return (point - self._env.arm.pose()[0]) / METRES_PER_ACTION
+
+    def _rise(self) -> float:
+        """Up to the height at which the gripper crosses the table, in actions; never down."""
+        return max(0.0, (self._env.layout.travel_z - self._env.arm.pose()[0][2]) / METRES_PER_ACTION)
+
+    def _turn(self) -> float:
+        """How far to turn so that the fingers stand along the slide axis: half a turn changes nothing."""
+        nearest = (self._env.cabinet.yaw + np.pi / 2) % np.pi - np.pi / 2
+        return nearest - self._env.arm.yaw()
+
+
+def _action(x: float = 0.0, y: float = 0.0, z: float = 0.0, turn: float = 0.0, grip: float = OPEN) -> np.ndarray:
+    return np.array([x, y, z, turn / YAW_PER_ACTION, grip])

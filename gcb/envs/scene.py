@@ -1,0 +1,186 @@
+"""What is drawn at random for one episode, as plain data: a scene can be built again, stored, or varied.
+
+Drawing never touches the simulator, so that a scene depends on the generator alone.
+"""
+
+import colorsys
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gcb.envs.backgrounds import Bank, Clip
+from gcb.envs.distractors import SHAPES
+from gcb.envs.layout import (
+    CABINET_HIGH,
+    CABINET_LOW,
+    DRAWER_TOLERANCE,
+    FRAME_HALF,
+    HANDLE_CLOSED,
+    HANDLE_RADIUS,
+    SETTLED,
+    TRAVEL,
+    WORKSPACE_HIGH,
+    WORKSPACE_LOW,
+    Layout,
+    slide_axis,
+)
+from gcb.errors import GCBError
+
+MAX_DISTRACTORS = 4
+DISTRACTOR_LOW = np.array([0.44, -0.3])
+DISTRACTOR_HIGH = np.array([0.92, 0.3])
+CABINET_CLEARANCE = 0.03  # room for the fingers around what moves
+DISTRACTOR_CLEARANCE = 0.005
+
+ANALOGY_XY_STD = 0.08
+ANALOGY_YAW_STD = np.radians(5.0)
+ANALOGIES = ("strict", "loose")
+
+Color = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Distractor:
+    shape: int
+    xy: tuple[float, float]
+    yaw: float
+    color: Color
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that one episode's world is made of."""
+
+    task: str
+    cabinet_xy: tuple[float, float]
+    cabinet_yaw: float
+    opening: float
+    target: float  # the opening asked for, in the drawer task
+    bottom_open: bool
+    colors: dict[str, Color]
+    distractors: tuple[Distractor, ...]
+    clip: Clip | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def draw_scene(layout: Layout, rng: np.random.Generator, task: str | None = None, bank: Bank | None = None) -> Scene:
+    """A scene for one episode; `task` fixes what is otherwise drawn."""
+    task = task or str(rng.choice(layout.tasks))
+    xy, yaw = _draw_pose(layout, rng)
+    opening, target = draw_opening(rng)
+    return _dress(layout, rng, bank, Scene(task, xy, yaw, opening, target, bool(rng.integers(2)), {}, ()))
+
+
+def draw_analogy(scene: Scene, mode: str, layout: Layout, rng: np.random.Generator, bank: Bank | None = None) -> Scene:
+    """A scene in which the same is to be done: noise on the cabinet's pose, and new colours, distractors and video.
+
+    `strict` (the paper's text) keeps the task, the openings and the target; `loose` (the authors' release) keeps only
+    the task and redraws the rest.
+    """
+    if mode not in ANALOGIES:
+        raise GCBError(f"Unknown analogy {mode!r}; choose one of {', '.join(ANALOGIES)}.")
+    xy, yaw = _jitter_pose(scene, layout, rng)
+    analogous = replace(scene, cabinet_xy=xy, cabinet_yaw=yaw)
+    if mode == "loose":
+        opening, target = draw_opening(rng)
+        analogous = replace(analogous, opening=opening, target=target, bottom_open=bool(rng.integers(2)))
+    return _dress(layout, rng, bank, analogous)
+
+
+def draw_opening(rng: np.random.Generator) -> tuple[float, float]:
+    """The drawer's opening and its target.
+
+    The target lies in the half where the drawer already is; if that would be no task at all, it is the opposite
+    extreme.
+    """
+    opening = rng.uniform(0.0, TRAVEL)
+    half = TRAVEL / 2
+    upper = opening > half
+    target = rng.uniform(half, TRAVEL) if upper else rng.uniform(0.0, half)
+    if abs(target - opening) < DRAWER_TOLERANCE + SETTLED:  # a goal may fall short of its target by as much
+        target = 0.0 if upper else TRAVEL
+    return float(opening), float(target)
+
+
+def reachable(layout: Layout, xy: np.ndarray, yaw: float) -> bool:
+    """Whether the cabinet stands in its area and all that is to be touched lies in the gripper's workspace."""
+    touched = [xy + (HANDLE_CLOSED + opening) * slide_axis(yaw) for opening in (0.0, TRAVEL)]
+    if layout.has_button:
+        touched.append(xy)
+    low = np.maximum(CABINET_LOW, WORKSPACE_LOW[:2])
+    high = np.minimum(CABINET_HIGH, WORKSPACE_HIGH[:2])
+    return _inside(xy, CABINET_LOW, CABINET_HIGH) and all(_inside(point, low, high) for point in touched)
+
+
+def _inside(point: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
+    return bool(np.all(point >= low) and np.all(point <= high))
+
+
+def _draw_pose(layout: Layout, rng: np.random.Generator) -> tuple[tuple[float, float], float]:
+    while True:
+        xy = rng.uniform(CABINET_LOW, CABINET_HIGH)
+        yaw = rng.uniform(0.0, 2 * np.pi)
+        if reachable(layout, xy, yaw):
+            return (float(xy[0]), float(xy[1])), float(yaw)
+
+
+def _jitter_pose(scene: Scene, layout: Layout, rng: np.random.Generator) -> tuple[tuple[float, float], float]:
+    while True:
+        xy = np.array(scene.cabinet_xy) + rng.normal(0.0, ANALOGY_XY_STD, 2)
+        yaw = scene.cabinet_yaw + rng.normal(0.0, ANALOGY_YAW_STD)
+        if reachable(layout, xy, yaw):
+            return (float(xy[0]), float(xy[1])), float(yaw)
+
+
+def _dress(layout: Layout, rng: np.random.Generator, bank: Bank | None, scene: Scene) -> Scene:
+    """New colours, distractors and video for a scene whose cabinet stands."""
+    return replace(
+        scene,
+        colors=_draw_colors(rng),
+        distractors=_draw_distractors(rng, np.array(scene.cabinet_xy), scene.cabinet_yaw),
+        clip=bank.draw(rng) if bank else None,
+    )
+
+
+def _draw_colors(rng: np.random.Generator) -> dict[str, Color]:
+    """Cabinet and drawers of any hue; the handle dark or light, and the button vivid, so that both stay visible."""
+    body = _hsv(rng, (0.15, 0.8), (0.45, 0.9))
+    drawer = _hsv(rng, (0.15, 0.8), (0.55, 1.0))
+    grey = float(rng.choice([rng.uniform(0.05, 0.15), rng.uniform(0.9, 1.0)]))
+    button = _hsv(rng, (0.85, 1.0), (0.85, 1.0))
+    return {"frame": body, "drawer": drawer, "bottom": drawer, "handle": (grey, grey, grey), "button": button}
+
+
+def _hsv(rng: np.random.Generator, saturation: tuple[float, float], value: tuple[float, float]) -> Color:
+    return colorsys.hsv_to_rgb(rng.random(), rng.uniform(*saturation), rng.uniform(*value))
+
+
+def _draw_distractors(rng: np.random.Generator, cabinet_xy: np.ndarray, yaw: float) -> tuple[Distractor, ...]:
+    """0 to 4 different shapes, clear of the cabinet with its drawer open, and of each other."""
+    shapes = rng.choice(len(SHAPES), size=rng.integers(MAX_DISTRACTORS + 1), replace=False)
+    placed: list[Distractor] = []
+    for shape in shapes.tolist():
+        while True:
+            xy = rng.uniform(DISTRACTOR_LOW, DISTRACTOR_HIGH)
+            if _is_clear(xy, SHAPES[shape].radius, cabinet_xy, yaw, placed):
+                break
+        color = _hsv(rng, (0.2, 1.0), (0.3, 1.0))
+        placed.append(Distractor(shape, (float(xy[0]), float(xy[1])), float(rng.uniform(0, 2 * np.pi)), color))
+    return tuple(placed)
+
+
+def _is_clear(xy: np.ndarray, radius: float, cabinet_xy: np.ndarray, yaw: float, placed: list[Distractor]) -> bool:
+    axis = slide_axis(yaw)
+    outward = float((xy - cabinet_xy) @ axis)
+    sideways = float(abs((xy - cabinet_xy) @ np.array([-axis[1], axis[0]])))
+    room = radius + CABINET_CLEARANCE
+    front = HANDLE_CLOSED + TRAVEL + HANDLE_RADIUS
+    if sideways < FRAME_HALF[0] + room and -FRAME_HALF[1] - room < outward < front + room:
+        return False
+    return all(
+        np.linalg.norm(xy - np.array(other.xy)) > radius + SHAPES[other.shape].radius + DISTRACTOR_CLEARANCE
+        for other in placed
+    )

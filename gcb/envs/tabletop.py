@@ -1,0 +1,303 @@
+"""The gymnasium environment that both worlds share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from gcb.envs.backgrounds import composite, open_bank
+from gcb.envs.bullet import connect, pybullet
+from gcb.envs.cabinet import Cabinet
+from gcb.envs.distractors import SHAPES, add_distractor
+from gcb.envs.expert import Expert
+from gcb.envs.layout import (
+    BUTTON,
+    BUTTON_TOGGLES,
+    GRAVITY,
+    HORIZON,
+    SETTLED,
+    SOLVER_ITERATIONS,
+    SUBSTEP_SECONDS,
+    SUBSTEPS,
+    TABLE_Z,
+    Layout,
+    reached,
+)
+from gcb.envs.sawyer import Sawyer
+from gcb.envs.scene import ANALOGIES, Scene, draw_analogy, draw_scene
+from gcb.errors import GCBError
+
+RENDERER = "tiny"
+CAMERA_TARGET = [0.7, 0.0, -0.25]
+CAMERA_YAW, CAMERA_PITCH = 90.0, -37.0
+FIELD_OF_VIEW, NEAR, FAR = 60.0, 0.1, 2.0
+TABLE_COLOR = [0.55, 0.45, 0.35, 1.0]
+MAX_DRAWS = 100
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example of a task: what the scene looked like before and after, with the hidden states."""
+
+    state_image: np.ndarray
+    goal_image: np.ndarray
+    state: np.ndarray
+    goal_state: np.ndarray
+    scene: Scene
+
+
+class TabletopEnv(gym.Env):
+    """A Sawyer arm before a cabinet; images in, 5-D actions out, sparse reward.
+
+    The simulation is built anew from a `Scene` at every reset, which makes an episode depend on its seed alone
+    (restoring a PyBullet state is not always exact).
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 24}  # noqa: RUF012 (gymnasium's own form)
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        image_size: int = 64,
+        task: str | None = None,
+        video: str | Path | None = None,
+        video_split: str = "train",
+        analogy: str | None = None,
+        terminate_at_success: bool = True,
+        max_steps: int = HORIZON,
+        render_mode: str | None = None,
+        render_size: int = 256,
+    ):
+        """`task` fixes the task; `video` is "builtin" or a folder of clips, `video_split` "train" or "eval";
+        `analogy` ("strict" or "loose") adds an example pair to the `info` of every reset.
+        """
+        _check_choice("task", task, (None, *layout.tasks))
+        _check_choice("analogy", analogy, (None, *ANALOGIES))
+        _check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        _check_size("image_size", image_size)
+        _check_size("render_size", render_size)
+        if max_steps < 1:
+            raise GCBError(f"max_steps is {max_steps}; it must be at least 1.")
+        self.layout = layout
+        self.render_mode = render_mode
+        self._image_size, self._render_size = image_size, render_size
+        self._task, self._analogy = task, analogy
+        self._terminate_at_success, self._max_steps = terminate_at_success, max_steps
+        self._bank = open_bank(video, video_split) if video else None
+
+        image = gym.spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)
+        self.observation_space = gym.spaces.Dict(
+            {"observation": image, "achieved_goal": image, "desired_goal": image},
+        )
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (5,), np.float32)
+
+        self._client = connect()
+        self._view = pybullet.computeViewMatrixFromYawPitchRoll(
+            CAMERA_TARGET, layout.camera_distance, CAMERA_YAW, CAMERA_PITCH, 0.0, 2
+        )
+        self._projection = pybullet.computeProjectionMatrixFOV(FIELD_OF_VIEW, 1.0, NEAR, FAR)
+        self._start_joints = Sawyer.solve(self._client, layout.gripper_start)
+        self._scene: Scene | None = None
+        self._playing = False
+
+    # ---- gymnasium -------------------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """`options` may hold "scene" (a `Scene` to play instead of a drawn one), "task" and "analogy", which take the
+        place of the constructor's.
+        """
+        super().reset(seed=seed)
+        options = dict(options or {})
+        scene, task = options.pop("scene", None), options.pop("task", self._task)
+        analogy = options.pop("analogy", self._analogy)
+        if options:
+            raise GCBError(f"Unknown reset option {next(iter(options))!r}; accepted: scene, task, analogy.")
+        _check_choice("task", task, (None, *self.layout.tasks))
+        _check_scene(scene, self.layout)
+        self._playing = False
+        scene, draws, (self._goal_image, self._goal_state) = self._draw_with_goal(scene, task)
+        example = self.example(analogy, scene) if analogy else None
+        self.place(scene)
+        self._playing = True
+        info = {**self._info(self.state()), "scene": scene.to_dict(), "draws": draws}
+        if example:
+            info["example"] = example
+        return self._observation(), info
+
+    def step(self, action: np.ndarray):
+        if not self._playing:
+            raise GCBError("step was called before reset.")
+        self._advance(self._checked(action))
+        info = self._info(self.state())
+        success = info["success"]
+        terminated = success and self._terminate_at_success
+        truncated = not terminated and self.steps >= self._max_steps
+        return self._observation(), float(success), terminated, truncated, info
+
+    def compute_reward(self, achieved_state: np.ndarray, desired_state: np.ndarray, info: Any) -> np.ndarray | float:
+        """1 where the hidden state has reached the desired one, else 0; for single states or batches.
+
+        `info` is a dict with "task" (one name or one per state), or a sequence of such dicts.
+        """
+        tasks = info["task"] if isinstance(info, dict) else [entry["task"] for entry in info]
+        button_task = np.asarray(tasks) == "button"
+        reward = reached(np.asarray(achieved_state), np.asarray(desired_state), button_task).astype(np.float32)
+        return float(reward) if reward.ndim == 0 else reward
+
+    def render(self) -> np.ndarray | None:
+        return self.image(self._render_size) if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        if self._client.isConnected():
+            self._client.disconnect()
+
+    # ---- the scene -------------------------------------------------------------------------------------------
+
+    @property
+    def scene(self) -> Scene:
+        if self._scene is None:
+            raise GCBError("There is no scene before the first reset.")
+        return self._scene
+
+    def place(self, scene: Scene) -> None:
+        """Build the simulation anew with this scene at its start."""
+        client = self._client
+        client.resetSimulation()
+        client.setGravity(0.0, 0.0, GRAVITY)
+        client.setPhysicsEngineParameter(
+            fixedTimeStep=SUBSTEP_SECONDS, numSolverIterations=SOLVER_ITERATIONS, deterministicOverlappingPairs=1
+        )
+        half = [0.6, 0.9, 0.02]
+        self._table = client.createMultiBody(
+            0.0,
+            client.createCollisionShape(pybullet.GEOM_BOX, halfExtents=half),
+            client.createVisualShape(pybullet.GEOM_BOX, halfExtents=half, rgbaColor=TABLE_COLOR),
+            [0.85, 0.0, TABLE_Z - half[2]],
+        )
+        self.arm = Sawyer(client, self._start_joints)
+        self.cabinet = Cabinet(client, self.layout, scene)
+        for item in scene.distractors:
+            add_distractor(client, SHAPES[item.shape], item.xy, item.yaw, item.color, TABLE_Z)
+        self._scene = scene
+        self.steps = 0
+
+    def state(self) -> np.ndarray:
+        """The hidden state: `layout.state_names` says what stands where."""
+        position, quaternion = self.arm.pose()
+        parts = [position, quaternion, [self.arm.tip_distance()], self.cabinet.handle()]
+        if self.layout.has_button:
+            parts += [self.cabinet.bottom(), self.cabinet.button()[2:]]
+        return np.concatenate(parts).astype(np.float32)
+
+    def image(self, size: int) -> np.ndarray:
+        """The camera's picture now, with the clip behind it if there is one."""
+        flags = 0 if self._bank else pybullet.ER_NO_SEGMENTATION_MASK
+        _, _, pixels, _, segmentation = self._client.getCameraImage(
+            size, size, self._view, self._projection, shadow=0, renderer=pybullet.ER_TINY_RENDERER, flags=flags
+        )
+        image = np.asarray(pixels, np.uint8).reshape(size, size, 4)[..., :3].copy()
+        clip = self.scene.clip
+        if self._bank and clip:
+            body = np.asarray(segmentation).reshape(size, size)
+            background = (body < 0) | (body == self._table)
+            image = composite(image, background, self._bank.frame(clip, self.steps, size))
+        return image
+
+    def example(self, mode: str, scene: Scene | None = None) -> Example:
+        """An example of the same task in an analogous scene: draws from the environment's generator.
+
+        Leaves the simulation in the example's goal; `reset` places the episode's own scene afterwards.
+        """
+        scene = scene or self.scene
+        for _ in range(MAX_DRAWS):
+            analogous = draw_analogy(scene, mode, self.layout, self.np_random, self._bank)
+            self.place(analogous)
+            state_image, state = self.image(self._image_size), self.state()
+            goal = self._play_to_goal()
+            if goal:
+                return Example(state_image, goal[0], state, goal[1], analogous)
+        raise GCBError(f"The expert failed in {MAX_DRAWS} analogous scenes: this scene has no reachable analogy.")
+
+    # ---- inside ----------------------------------------------------------------------------------------------
+
+    def _draw_with_goal(
+        self, scene: Scene | None, task: str | None
+    ) -> tuple[Scene, int, tuple[np.ndarray, np.ndarray]]:
+        """A scene whose task the expert can do, how many were drawn, and the picture and hidden state it ends in."""
+        for draws in range(1, 2 if scene else MAX_DRAWS + 1):
+            drawn = scene or draw_scene(self.layout, self.np_random, task, self._bank)
+            self.place(drawn)
+            goal = self._play_to_goal()
+            if goal:
+                return drawn, draws, goal
+        raise GCBError("The expert cannot do the task of this scene, so that it has no goal image.")
+
+    def _play_to_goal(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Play the noise-free expert to its end: (goal image, goal state), or None if it failed.
+
+        The goal state is the hidden state of the goal image, but for the button: its goal is by definition pressed
+        by the depth that toggles, not where the expert happened to hold it.
+        """
+        expert, scene = Expert(self), self.scene
+        for _ in range(self._max_steps):
+            self._advance(expert.action())
+            if scene.task == "drawer" and abs(self.cabinet.opening() - scene.target) < SETTLED:
+                return self.image(self._image_size), self._as_goal(self.state())
+            if scene.task == "button" and self._button_done():
+                return self.image(self._image_size), self._as_goal(self.state())
+        return None
+
+    def _button_done(self) -> bool:
+        state, goal = self.state(), self._as_goal(self.state())
+        return self.cabinet.bottom_arrived() and bool(reached(state, goal, True))
+
+    def _as_goal(self, state: np.ndarray) -> np.ndarray:
+        goal = state.copy()
+        if self.layout.has_button:
+            goal[BUTTON] = self.layout.button_z - BUTTON_TOGGLES
+        return goal
+
+    def _advance(self, action: np.ndarray) -> None:
+        self.arm.apply(action)
+        for _ in range(SUBSTEPS):
+            self._client.stepSimulation()
+            self.cabinet.after_substep()
+        self.steps += 1
+
+    def _checked(self, action: np.ndarray) -> np.ndarray:
+        action = np.asarray(action, np.float64)
+        if action.shape != (5,):
+            raise GCBError(f"The action has shape {action.shape}; it must be (5,): x, y, z, yaw, grip.")
+        if not np.all(np.isfinite(action)):
+            raise GCBError(f"The action {action.tolist()} is not finite.")
+        return np.clip(action, -1.0, 1.0)
+
+    def _observation(self) -> dict[str, np.ndarray]:
+        image = self.image(self._image_size)
+        return {"observation": image, "achieved_goal": image.copy(), "desired_goal": self._goal_image.copy()}
+
+    def _info(self, state: np.ndarray) -> dict[str, Any]:
+        task = self.scene.task
+        success = bool(reached(state, self._goal_state, task == "button"))
+        return {"state": state, "goal_state": self._goal_state.copy(), "task": task, "success": success}
+
+
+def _check_choice(name: str, value: object, accepted: tuple) -> None:
+    if value not in accepted:
+        raise GCBError(f"{name} is {value!r}; accepted: {', '.join(map(repr, accepted))}.")
+
+
+def _check_scene(scene: object, layout: Layout) -> None:
+    if scene is None:
+        return
+    if not isinstance(scene, Scene):
+        raise GCBError(f"The scene to play is of type {type(scene).__name__}; it must be a gcb.envs.scene.Scene.")
+    _check_choice("The scene's task", scene.task, layout.tasks)
+
+
+def _check_size(name: str, value: int) -> None:
+    if not isinstance(value, int) or not 8 <= value <= 2048:
+        raise GCBError(f"{name} is {value!r}; it must be a whole number of pixels from 8 to 2048.")

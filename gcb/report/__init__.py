@@ -1,0 +1,1 @@
+"""Tables, and one HTML page, from runs and sweeps."""

@@ -1,0 +1,1 @@
+"""Configuration, and a training run on disk."""

@@ -1,0 +1,1 @@
+"""Tools for the maintainers: what made the tables that the package ships."""

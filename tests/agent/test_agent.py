@@ -1,0 +1,206 @@
+"""What a user holds: numpy in, numpy out, single or batched, and errors that say what is accepted."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.tiny import tiny_config, tiny_dataset
+
+import gcb
+from gcb.agent.agent import Agent
+from gcb.agent.build import build
+from gcb.errors import GCBError
+from gcb.methods import Shapes
+from gcb.runs.run_dir import POINTER, RECORD
+from gcb.training.trainer import train
+from gcb.utils.files import read_json
+
+SHAPES = Shapes((32, 32, 3), 2)
+
+
+def fresh_agent(method: str = "gcb", shapes: Shapes = SHAPES, **changes: Any) -> Agent:
+    torch.manual_seed(0)
+    learned, iql = build(tiny_config(method, **changes), shapes)
+    learned.eval().requires_grad_(False)
+    return Agent(learned, iql.requires_grad_(False), shapes, torch.device("cpu"))
+
+
+def images(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(256, size=(count, 32, 32, 3), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("agent") / "run"
+    train(tiny_config(), tiny_dataset(), path, quiet=True)
+    return path
+
+
+def test_a_loaded_agent_is_the_trained_one(tmp_path: Path) -> None:
+    seen, acted = images(3), {}
+
+    def observe(agent: Agent, step: int) -> dict[str, float]:
+        acted[step] = agent.act(seen, goal=images(3, 1)), agent.value(seen, example=(images(1, 2)[0], images(1, 3)[0]))
+        return {}
+
+    train(tiny_config(), tiny_dataset(), tmp_path / "run", quiet=True, on_checkpoint=observe)
+    agent = gcb.load(tmp_path / "run")
+    assert agent.step == 12
+    assert not agent.method.training
+    np.testing.assert_array_equal(agent.act(seen, goal=images(3, 1)), acted[12][0])
+    np.testing.assert_array_equal(agent.value(seen, example=(images(1, 2)[0], images(1, 3)[0])), acted[12][1])
+
+
+def test_actions_are_drawn_from_a_generator() -> None:
+    agent, goal = fresh_agent(), images(1, 1)[0]
+    mean, drawn = (agent.act(images(1)[0], goal=goal, rng=rng) for rng in (None, np.random.default_rng(3)))
+    assert mean.shape == drawn.shape == (2,)
+    noise = agent.iql.actor.log_std.exp().numpy() * np.random.default_rng(3).standard_normal(2)
+    np.testing.assert_allclose(drawn, np.clip(mean + noise, -1, 1), atol=1e-6)
+    calm = agent.act(images(1)[0], goal=goal, rng=np.random.default_rng(3), spread=0.5)
+    np.testing.assert_allclose(calm, np.clip(mean + noise / 2, -1, 1), atol=1e-6)
+    many = agent.act(images(4), goal=goal, rng=np.random.default_rng(3))
+    assert many.shape == (4, 2)
+    np.testing.assert_allclose(many[0], drawn, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["gcb", "blind"])
+@pytest.mark.parametrize("by", ["goal", "example"])
+def test_a_batch_is_as_many_single_ones(method: str, by: str) -> None:
+    agent, seen = fresh_agent(method), images(4)
+    task: dict[str, Any] = {"goal": images(4, 1)} if by == "goal" else {"example": (images(4, 1), images(4, 2))}
+    batch = agent.act(seen, **task)
+    assert batch.shape == (4, 2)
+    assert batch.dtype == np.float32
+    assert np.abs(batch).max() <= 1
+    for index in range(4):
+        one: dict[str, Any] = (
+            {"goal": task["goal"][index]} if by == "goal" else {"example": tuple(part[index] for part in task[by])}
+        )
+        single = agent.act(seen[index], **one)
+        assert single.shape == (2,)
+        np.testing.assert_allclose(single, batch[index], atol=1e-5)
+        assert agent.value(seen[index], **one).shape == ()
+    assert agent.value(seen, **task).shape == (4,)
+
+
+def test_one_task_serves_a_batch() -> None:
+    agent, seen, goal = fresh_agent("bc"), images(3), images(1, 1)[0]
+    np.testing.assert_allclose(agent.act(seen, goal=goal), agent.act(seen, goal=np.stack([goal] * 3)), atol=1e-6)
+    pursuit = fresh_agent("gcb").pursue(seen[0], goal=goal)
+    assert pursuit.act(seen).shape == (3, 2)
+
+
+def test_embeddings_and_their_distance() -> None:
+    agent, states, goals = fresh_agent(method_config={"size": 24}), images(3), images(3, 1)
+    phi = agent.phi(states, goals)
+    assert phi.shape == (3, 24)
+    assert agent.psi(states[0]).shape == (24,)
+    np.testing.assert_allclose(agent.phi(states[1], goals[1]), phi[1], atol=1e-5)
+    expected = np.abs(phi[0] - phi[1]).mean()
+    assert agent.distance((states[0], goals[0]), (states[1], goals[1])) == pytest.approx(expected, abs=1e-6)
+    assert agent.distance((states, goals), (states, goals)).tolist() == [0, 0, 0]
+    assert agent.distance((states[0], goals[0]), (states, goals)).shape == (3,)
+
+
+class Counting:
+    """Counts how often a method's task features are worked out."""
+
+    def __init__(self, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = 0
+        real = agent.method.goal_features
+
+        def counted(*arguments: Any) -> Any:
+            self.calls += 1
+            return real(*arguments)
+
+        monkeypatch.setattr(agent.method, "goal_features", counted)
+
+
+def test_a_task_that_stands_still_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, goal = images(5), images(1, 1)[0]
+    for agent, calls in ((fresh_agent("blind"), 1), (fresh_agent("bc"), 5)):
+        counting = Counting(agent, monkeypatch)
+        pursuit = agent.pursue(seen[0], goal=goal)
+        actions = [pursuit.act(one) for one in seen]
+        assert counting.calls == calls
+        np.testing.assert_allclose(actions[4], agent.act(seen[4], goal=goal, first=seen[0]), atol=1e-6)
+
+
+def test_vectors_work_alike() -> None:
+    agent = fresh_agent(shapes=Shapes((6,), 3))
+    state, goal = np.random.default_rng(0).normal(size=(2, 6))
+    assert agent.act(state, goal=goal).shape == (3,)
+    assert agent.phi(state.astype(np.float32), goal).shape == (32,)
+    with pytest.raises(GCBError, match=r"observation is int64 \(6,\); accepted: floating-point \(6,\)"):
+        agent.pursue(state, goal=goal).act(np.zeros(6, int))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"observation": np.zeros((32, 32, 3), np.float32)}, r"first is float32 \(32, 32, 3\); accepted: uint8"),
+        ({"observation": np.zeros((64, 64, 3), np.uint8)}, r"\(64, 64, 3\); accepted: uint8 \(32, 32, 3\)"),
+        ({"observation": np.zeros((2, 2, 32, 32, 3), np.uint8)}, "accepted"),
+        ({"observation": np.zeros((0, 32, 32, 3), np.uint8)}, "accepted"),
+        ({"goal": np.zeros((32, 32), np.uint8)}, r"goal is uint8 \(32, 32\)"),
+        ({"goal": "left"}, "goal is"),
+        ({"goal": None}, "one of the two"),
+        ({"example": (images(1)[0], images(1)[0])}, "one of the two"),
+        ({"goal": None, "example": images(1)[0]}, "example is not a pair"),
+        ({"goal": None, "example": (images(1)[0],)}, "example is not a pair"),
+        ({"goal": None, "example": (images(1)[0], np.zeros(3))}, r"example\[1\] is float64 \(3,\)"),
+        ({"observation": images(2), "goal": images(3)}, "batches of 2 and 3 do not go together"),
+    ],
+)
+def test_what_does_not_fit_is_named(wrong: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"observation": images(1)[0], "goal": images(1)[0], **wrong}
+    with pytest.raises(GCBError, match=message):
+        fresh_agent().act(given.pop("observation"), **given)
+
+
+def test_what_a_method_lacks_is_said() -> None:
+    cloned = fresh_agent("bc")
+    with pytest.raises(GCBError, match="bc cannot be told what to do by an example"):
+        cloned.act(images(1)[0], example=(images(1)[0], images(1)[0]))
+    with pytest.raises(GCBError, match="bc has no state embedding"):
+        cloned.psi(images(1)[0])
+    with pytest.raises(GCBError, match="blind has no task embedding"):
+        fresh_agent("blind").phi(images(1)[0], images(1)[0])
+
+
+def test_a_read_only_observation_is_no_trouble() -> None:
+    seen = images(2)
+    seen.flags.writeable = False
+    assert fresh_agent().act(seen, goal=seen[::-1]).shape == (2, 2)
+
+
+def test_weights_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in run.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    record = read_json(copy / RECORD)
+    record["data"]["shapes"]["action"] = 3
+    (copy / RECORD).write_text(json.dumps(record))
+    with pytest.raises(GCBError, match=r"weights in .*copy do not fit its configuration"):
+        gcb.load(copy)
+    del record["data"]["shapes"]
+    (copy / RECORD).write_text(json.dumps(record))
+    with pytest.raises(GCBError, match=r"run\.json is damaged"):
+        gcb.load(copy)
+    (copy / POINTER).unlink()
+    with pytest.raises(GCBError):
+        gcb.load(copy)
+    with pytest.raises(GCBError, match="device is 'tpu'"):
+        gcb.load(run, "tpu")
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import gcb, sys; gcb.load; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code]) == b"False False\n"

@@ -1,0 +1,126 @@
+"""An exported agent is the agent: loaded from its folder, or run without PyTorch."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.slide_env import ENV
+from helpers.tiny import tiny_config, tiny_dataset
+
+import gcb
+import gcb.agent.export
+from gcb.agent.export import export_run
+from gcb.cli.main import main
+from gcb.data import Dataset, write_dataset
+from gcb.errors import GCBError
+from gcb.evaluation.evaluate import evaluate_run
+from gcb.runs.run_dir import Run
+from gcb.training.trainer import train
+
+TOLERANCE = 1e-5
+"""Largest difference between a graph's output and the agent's: sums in another order."""
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return tiny_dataset()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, data: Dataset) -> Path:
+    folder = tmp_path_factory.mktemp("sharing")
+    made = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"asks": False}})
+    stored = write_dataset(made, folder / "data")
+    train(tiny_config(steps=6, checkpoint_every=3), stored, folder / "run", quiet=True)
+    return folder / "run"
+
+
+def test_what_is_loaded_acts_alike(run: Path, data: Dataset, tmp_path: Path) -> None:
+    evaluate_run(run, ["goal"], episodes=8, quiet=True, videos=False)
+    shared = export_run(run, tmp_path / "shared")
+    (shared.rename(tmp_path / "moved"))
+    agent, other = gcb.load(run), gcb.load(tmp_path / "moved")
+    np.testing.assert_array_equal(
+        agent.act(data.frames[:4], goal=data.frames[9]), other.act(data.frames[:4], goal=data.frames[9])
+    )
+    assert sorted(os.listdir(tmp_path / "moved")) == [
+        *("README.md", "checkpoint.json", "config.yaml", "eval.json", "run.json", "weights-00000006.safetensors")
+    ]
+    assert str(run.parent) not in (tmp_path / "moved" / "run.json").read_text()  # no places of this machine
+    assert evaluate_run(tmp_path / "moved", ["goal"], episodes=2, quiet=True)["goal"].step == 6
+
+
+def test_the_card_says_what_a_stranger_asks(run: Path, tmp_path: Path) -> None:
+    evaluate_run(run, ["goal"], episodes=8, quiet=True, videos=False)
+    text = (export_run(run, tmp_path / "mover") / "README.md").read_text()
+    entry = json.loads((run / "eval.json").read_bytes())["goal"]["all"]["any_step"]
+    low, high = entry["interval"]
+    assert f"| goal | all | {entry['rate']:.3f} [{low:.3f}, {high:.3f}] |" in text
+    transitions = Run(run).record["data"]["transitions"]
+    for part in ("# mover", 'gcb.load("mover")', "32×32×3", ENV, f"{transitions} transitions", "6 steps", "gcb 0.1.0"):
+        assert part in text, part
+    (run / "eval.json").unlink()
+    assert "Not measured" in (export_run(run, tmp_path / "unmeasured") / "README.md").read_text()
+
+
+def test_it_cannot_be_trained_further_and_replaces_nothing(run: Path, data: Dataset, tmp_path: Path) -> None:
+    shared = export_run(run, tmp_path / "shared")
+    with pytest.raises(GCBError, match="holds no state: it was exported to be used, not to be trained further"):
+        Run(shared).state()
+    with pytest.raises(GCBError, match="is there already; name a new folder"):
+        export_run(run, shared)
+    with pytest.raises(GCBError, match="is not a folder"):
+        export_run(tmp_path / "nowhere", tmp_path / "other")
+
+
+def test_damage_is_found(run: Path, tmp_path: Path) -> None:
+    shared = export_run(run, tmp_path / "shared")
+    weights = shared / "weights-00000006.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(GCBError, match="is damaged: it differs from the size or the SHA-256"):
+        gcb.load(shared)
+
+
+def test_a_failed_export_leaves_nothing(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(gcb.agent.export, "model_card", full)
+    with pytest.raises(GCBError, match="No space left on device"):
+        export_run(run, tmp_path / "shared")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_graphs_agree_with_the_agent(run: Path, data: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="pip install 'gcb[onnx]'")
+    pytest.importorskip("onnxscript", reason="pip install 'gcb[onnx]'")
+    main(["export", str(run), "--out", str(tmp_path / "shared"), "--format", "onnx"])
+    assert "policy_by_example.onnx" in " ".join(capsys.readouterr().out.split())
+    agent, frames = gcb.load(run), data.frames
+    for rows in (1, 5):
+        first, state, goal, before, after = (frames[at : at + rows] for at in (0, 3, 8, 12, 20))
+        task = agent.pursue(first, example=(before, after))
+        wanted = {
+            "phi": agent.phi(state, goal),
+            "psi": agent.psi(state),
+            "policy_by_goal": agent.act(state, goal=goal, first=first),
+            "policy_by_example": task.act(state),
+        }
+        given = {"first": first, "state": state, "goal": goal, "before": before, "after": after}
+        for name, expected in wanted.items():
+            session = runtime.InferenceSession(str(tmp_path / "shared" / "onnx" / f"{name}.onnx"))
+            inputs = {one.name: given[one.name] for one in session.get_inputs()}
+            assert all(array.dtype == np.uint8 for array in inputs.values())
+            (found,) = session.run(None, inputs)
+            np.testing.assert_allclose(found, np.atleast_2d(expected), atol=TOLERANCE, rtol=TOLERANCE)
+
+
+def test_without_onnx_it_is_said(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gcb.agent.onnx.find_spec", lambda name: None)
+    with pytest.raises(GCBError, match=r"onnx, onnxscript is not installed: pip install 'gcb\[onnx\]'"):
+        export_run(run, tmp_path / "shared", onnx=True)
+    assert list(tmp_path.iterdir()) == []

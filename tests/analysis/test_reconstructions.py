@@ -1,0 +1,52 @@
+"""Pictures of what an autoencoder has learned."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.tiny import SIZE, tiny_config, tiny_data_folder, tiny_dataset
+from PIL import Image
+
+import gcb
+from gcb.analysis.reconstructions import COLUMNS, drawing_sheet
+from gcb.cli.main import main
+from gcb.errors import GCBError
+from gcb.training.trainer import train
+from gcb.utils.media import LABEL_HEIGHT
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+def trained(name: str, folder: Path) -> Path:
+    return train(tiny_config(name, steps=2, checkpoint_every=2), tiny_dataset(), folder, quiet=True).path
+
+
+@pytest.mark.parametrize("name", ["vae", "cc_vae"])
+def test_a_row_for_each_frame(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, data = trained(name, tmp_path / "run"), tiny_data_folder(tmp_path)
+    main(["pictures", str(run), "--data", str(data), "--out", str(tmp_path / "new" / "one.png"), "--rows", "3"])
+    assert "picture:" in capsys.readouterr().out
+    with Image.open(tmp_path / "new" / "one.png") as picture:
+        width, height = picture.size
+        shown = np.asarray(picture.convert("RGB"))
+    assert width == len(COLUMNS) * (2 * SIZE + 2) - 2
+    assert height == 3 * (2 * SIZE + LABEL_HEIGHT + 2) - 2
+    frames = tiny_dataset().frames
+    assert any(np.array_equal(shown[: 2 * SIZE : 2, : 2 * SIZE : 2], frame) for frame in frames)
+
+    drawing_sheet(gcb.load(run), tiny_dataset(), tmp_path / "again.png", rows=3)
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "new" / "one.png").read_bytes()
+
+
+def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
+    with pytest.raises(GCBError, match="pixel draws no pictures; those that do are cc_vae, vae"):
+        drawing_sheet(gcb.load(trained("pixel", tmp_path / "pixel")), tiny_dataset(), tmp_path / "one.png")
+    agent = gcb.load(trained("vae", tmp_path / "vae"))
+    with pytest.raises(GCBError, match=r"the dataset's frames are \(24, 24, 3\), the agent's \(32, 32, 3\)"):
+        drawing_sheet(agent, tiny_dataset(size=24), tmp_path / "one.png")
+    with pytest.raises(GCBError, match="0 rows"):
+        drawing_sheet(agent, tiny_dataset(), tmp_path / "one.png", rows=0)
+    assert not (tmp_path / "one.png").exists()

@@ -1,0 +1,216 @@
+"""Environments of others' making: what the agent sees of them, and what counts as success."""
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from helpers.tiny import tiny_config
+
+import gcb
+from gcb.cli.main import main
+from gcb.data import Dataset, ImportOptions, contact_sheet, import_data, write_dataset
+from gcb.envs.adapters import ADAPTERS, Achieved, Adapter, InfoGoal, adapter_named, find_adapter, name_of
+from gcb.envs.spec import World
+from gcb.errors import GCBError
+from gcb.evaluation.evaluate import evaluate, modes_of, world_of
+from gcb.runs.run_dir import read_results
+from gcb.training.trainer import train
+
+
+class Line(gym.Env):
+    """A point on a line moves by half of its action, which lies in [0, 4]; it is to reach 1. It never ends."""
+
+    num_tasks = 3
+
+    def __init__(self, kind: str = "dict") -> None:
+        self.kind = kind
+        place = gym.spaces.Box(-9, 9, (1,), np.float32)
+        wide = gym.spaces.Box(-9, 9, (2,), np.float32)
+        entries: dict[str, gym.Space[Any]] = {"observation": wide, "achieved_goal": place, "desired_goal": place}
+        self.observation_space = gym.spaces.Dict(entries) if kind == "dict" else place
+        self.action_space = gym.spaces.Box(0, 4, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.options = 0.0, options
+        return self.seen(), {"goal": np.ones(1, np.float32)}
+
+    def step(self, action: np.ndarray) -> Any:
+        assert self.action_space.contains(action)
+        self.place += float(action[0]) / 2
+        return self.seen(), float(self.place >= 1), False, False, {}
+
+    def seen(self) -> Any:
+        place = np.array([self.place], np.float32)
+        if self.kind != "dict":
+            return place
+        return {
+            "observation": np.append(place, 0).astype(np.float32),
+            "achieved_goal": place,
+            "desired_goal": place + 1,
+        }
+
+
+class Stacked(gym.Env):
+    """Two frames of 40×48 in one observation: another size, another number of channels."""
+
+    def __init__(self) -> None:
+        picture = gym.spaces.Box(0, 255, (40, 48, 6), np.uint8)
+        self.observation_space = gym.spaces.Dict({"observation": picture, "desired_goal": picture})
+        self.action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: np.ndarray) -> Any:
+        return self.observation_space.sample(), 1.0, True, False, {}
+
+
+gym.register("Line-v0", "test_adapter:Line")
+gym.register("Stacked-v0", "test_adapter:Stacked")
+
+
+class Briefly(Achieved):
+    """Four steps are enough."""
+
+    limit = 4
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agent on vectors of one number, whose dataset says where it comes from."""
+    folder = tmp_path_factory.mktemp("adapter")
+    rng = np.random.default_rng(0)
+    config = {"env": "test_adapter:Line-v0", "adapter": "achieved"}
+    frames, actions = rng.normal(size=(22, 1)).astype(np.float32), rng.uniform(-1, 1, (20, 1)).astype(np.float32)
+    data = write_dataset(Dataset.from_arrays(frames, actions, [10, 10], config=config), folder / "data")
+    assert data.path is not None
+    main(
+        [
+            "train",
+            "--data",
+            str(data.path),
+            "--out",
+            str(folder / "run"),
+            "--preset",
+            "smoke",
+            "--steps",
+            "2",
+            "--quiet",
+        ]
+    )
+    return folder / "run"
+
+
+def test_data_without_goals_are_trained_by_hindsight(run: Path) -> None:
+    goals = gcb.load(run).run.config.goals  # pyright: ignore[reportOptionalMemberAccess]
+    assert goals.original == 0
+    assert goals.future + goals.next_frame + goals.random == pytest.approx(1)
+
+
+def test_the_run_knows_its_world_and_how_to_play_it(run: Path) -> None:
+    agent = gcb.load(run)
+    world = world_of(agent)
+    assert world == World("test_adapter:Line-v0", {}, ADAPTERS["achieved"])
+    assert modes_of(agent, world) == ("goal",)  # it shows no examples, though the method could use them
+    result = evaluate(agent, World("Line-v0", adapter=Briefly()), episodes=3, quiet=True)
+    assert [one.task for one in result.outcomes] == ["all"] * 3
+    with pytest.raises(GCBError, match=r"mode is 'strict'; Line-v0 has goal: it shows no examples"):
+        evaluate(agent, World("Line-v0", adapter=Briefly()), "strict", quiet=True)
+    with pytest.raises(GCBError, match=r"a video of vectors \(1,\) cannot be made"):
+        evaluate(agent, World("Line-v0", adapter=Briefly()), video="x.mp4", quiet=True)
+
+
+def test_from_the_command_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["--episodes", "2", "--env", "test_adapter:Line-v0"]
+    main(["eval", str(run), *line, "--adapter", "test_adapter:Briefly"])
+    assert "goal" in capsys.readouterr().out
+    entry = read_results(run)["goal"]
+    assert entry["world"] == {"env": "test_adapter:Line-v0", "options": {}, "adapter": "test_adapter:Briefly"}
+    assert not (run / "videos").exists()
+    for arguments, message in (
+        (["--adapter", "goal"], "no env is given that it would adapt"),
+        ([*line, "--adapter", "goals"], "There is no adapter 'goals'; did you mean goal?"),
+        ([*line, "--adapter", "nowhere:Thing"], "No module named 'nowhere'"),
+        ([*line, "--adapter", "test_adapter:Line"], "which is a Line; accepted: a gcb.envs.adapters.Adapter"),
+        (
+            [*line, "--adapter", "goal"],
+            r"shows observations (2,) and takes actions (1,); the agent was trained on (1,)",
+        ),
+        ([*line, "--adapter", "gcb"], "For a world of another's making, name an adapter"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["eval", str(run), *arguments])
+        assert message in capsys.readouterr().err
+
+
+def test_stacked_frames_of_another_size_from_data_to_video(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frames = rng.integers(0, 256, (12, 40, 48, 6), dtype=np.uint8)
+    data = Dataset.from_arrays(frames, rng.uniform(-1, 1, (10, 2)).astype(np.float32), [5, 5])
+    goals = {"original": 0.0, "future": 0.9, "next_frame": 0.1}
+    train(tiny_config(steps=2, goals=goals), data, tmp_path / "run", quiet=True)
+    agent, world = gcb.load(tmp_path / "run"), World("Stacked-v0", adapter=Adapter())
+    assert agent.act(frames[:3], goal=frames[4]).shape == (3, 2)
+    result = evaluate(agent, world, episodes=3, video=tmp_path / "video.mp4", quiet=True)
+    assert result.rate().value == 1
+    assert (tmp_path / "video.mp4").stat().st_size > 500
+    assert contact_sheet(data, tmp_path / "sheet.png", episodes=2).stat().st_size > 500
+
+
+def test_actions_are_stretched_to_the_spaces_bounds() -> None:
+    env, adapter = Line(), Adapter()
+    stretched = [float(adapter.action(env, np.array([at], np.float32))[0]) for at in (-1, -0.5, 0, 1)]
+    assert stretched == [0, 1, 2, 4]
+    env.action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+    action = np.array([0.3], np.float32)
+    assert adapter.action(env, action) is action
+    env.action_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    assert adapter.action(env, action) is action
+
+
+def test_success_is_what_the_environment_says() -> None:
+    success = Adapter().success
+    assert success(0.0, {"success": True})
+    assert not success(5.0, {"success": False})
+    assert success(-1.0, {"is_success": np.array(True)})
+    assert success(0.5, {})
+    assert not success(-1.0, {})
+
+
+def test_ogbench_tasks_are_numbered_by_the_seed() -> None:
+    env, adapter = Line("plain"), InfoGoal()
+    tasks = []
+    for seed in range(1, 13, 2):  # seeds of evaluations share their last bit
+        observation, info = adapter.reset(env, seed)
+        assert env.options == {"task_id": int(info["task"].removeprefix("task "))}
+        tasks.append(info["task"])
+        assert adapter.goal(observation, info) == adapter.observation(observation, info) + 1
+    assert tasks == ["task 1", "task 2", "task 3"] * 2
+    assert adapter.shape(env) == (1,)
+
+
+def test_names_of_adapters() -> None:
+    assert [name_of(adapter_named(name)) for name in ADAPTERS] == list(ADAPTERS)
+    assert name_of(Briefly()) == "test_adapter:Briefly"
+    assert isinstance(find_adapter("test_adapter:Briefly"), Briefly)
+    with pytest.raises(NotImplementedError, match="Achieved shows no examples"):
+        Achieved().example({}, {})
+
+
+def test_a_file_cannot_name_code_to_import(tmp_path: Path) -> None:
+    """A dataset or a run may come from a stranger: only built-in adapters are taken from it."""
+    rng = np.random.default_rng(0)
+    config = {"env": "Line-v0", "adapter": "test_adapter:Briefly"}
+    data = Dataset.from_arrays(rng.normal(size=(6, 1)), rng.uniform(-1, 1, (5, 1)), [5], config=config)
+    goals = {"original": 0.0, "future": 0.9, "next_frame": 0.1}
+    train(tiny_config("bc", steps=1, goals=goals), data, tmp_path / "run", quiet=True)
+    with pytest.raises(GCBError, match="There is no adapter 'test_adapter:Briefly'"):
+        world_of(gcb.load(tmp_path / "run"))
+    with pytest.raises(GCBError, match="There is no adapter 'test_adapter:Briefly'"):
+        import_data(tmp_path, tmp_path / "data", ImportOptions(env="Line-v0", adapter="test_adapter:Briefly"))
+    with pytest.raises(GCBError, match="adapter is 'goal', but no env is given"):
+        ImportOptions(adapter="goal")

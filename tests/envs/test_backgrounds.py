@@ -1,0 +1,294 @@
+import hashlib
+import json
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import asdict
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from gcb.envs.backgrounds import Clip, composite, open_bank
+from gcb.envs.clips import ByteCache
+from gcb.envs.stills import STILLS, StillBank
+from gcb.envs.videos import SEGMENT, count_steps, reflect
+from gcb.errors import GCBError
+from gcb.utils.media import write_video
+
+
+def write_ramp(path, frames=48, fps=24, width=96, height=64):
+    """A video whose frame k is grey 5 k (mod 250) on the left and white on the right edge: it tells its own time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pictures = np.zeros((frames, height, width, 3), np.uint8)
+    pictures[:] = (5 * np.arange(frames) % 250)[:, None, None, None]
+    pictures[:, :, width - 24 :] = 255
+    write_video(path, pictures, fps)
+
+
+def drawn_names(bank, count=60):
+    rng = np.random.default_rng(0)
+    return {bank.draw(rng).name for _ in range(count)}
+
+
+# ---- built in ------------------------------------------------------------------------------------------------
+
+
+def test_builtin_splits_are_disjoint_and_drawn_whole():
+    train, held_out = (drawn_names(open_bank("builtin", split)) for split in ("train", "eval"))
+    assert not train & held_out
+    assert train | held_out == set(STILLS)
+    assert len(held_out) >= 4
+    assert all("CC0" in still.licence or "public domain" in still.licence for still in STILLS.values())
+
+
+@pytest.mark.parametrize("split", ["train", "eval"])
+def test_builtin_frames_have_color_and_move(split):
+    bank, rng = open_bank("builtin", split), np.random.default_rng(1)
+    for _ in range(20):
+        clip = bank.draw(rng)
+        frames = np.array([bank.frame(clip, t, 64) for t in range(0, 76, 5)]).astype(int)
+        assert frames.shape == (16, 64, 64, 3)
+        assert np.abs(frames[0] - frames[-1]).mean() > 3
+        assert np.abs(np.diff(frames, axis=0)).mean(axis=(1, 2, 3)).min() > 0.5
+        assert frames.std() > 10
+        assert clip.name == "hubble" or np.ptp(frames, axis=-1).mean() > 8  # stars are white on black
+
+
+def test_camera_never_leaves_the_still():
+    """Pillow fills what lies outside with black; a white still has to stay white."""
+    bank, rng = StillBank("train"), np.random.default_rng(2)
+    for extent in ((128, 128), (192, 128)):
+        bank._cache = ByteCache(1 << 20)
+        for name in bank._names:
+            bank._cache.get((name, 64), lambda extent=extent: ((Image.new("RGB", extent, "white"), extent), 1))
+        for _ in range(100):
+            clip = bank.draw(rng)
+            assert all(bank.frame(clip, t, 64).min() == 255 for t in range(0, 2000, 97))
+
+
+def test_builtin_plays_on_at_any_time_and_size():
+    bank = open_bank("builtin", "eval")
+    clip = bank.draw(np.random.default_rng(3))
+    assert bank.frame(clip, 1_000_000, 64).shape == (64, 64, 3)
+    large, small = (bank.frame(clip, 10, size).astype(float) for size in (256, 64))
+    shrunk = large.reshape(64, 4, 64, 4, 3).mean(axis=(1, 3))
+    assert np.abs(shrunk - small).mean() < 8  # the same view at another size
+
+
+def test_clip_survives_json_and_another_process():
+    bank, rng = open_bank("builtin", "train"), np.random.default_rng(4)
+    clips = [bank.draw(rng) for _ in range(8)]
+    stored = json.dumps([asdict(clip) for clip in clips])
+    assert [Clip(**fields) for fields in json.loads(stored)] == clips
+    program = (
+        "import hashlib, json, sys; from gcb.envs.backgrounds import Clip, open_bank\n"
+        "bank = open_bank('builtin', 'train'); digest = hashlib.sha256()\n"
+        "for fields in json.loads(sys.argv[1]): digest.update(bank.frame(Clip(**fields), 33, 64).tobytes())\n"
+        "print(digest.hexdigest())"
+    )
+    answer = subprocess.run([sys.executable, "-c", program, stored], capture_output=True, text=True, check=True)
+    digest = hashlib.sha256(b"".join(bank.frame(clip, 33, 64).tobytes() for clip in clips))
+    assert answer.stdout.split()[-1] == digest.hexdigest()
+
+
+def test_builtin_is_fast():
+    bank, rng = open_bank("builtin", "train"), np.random.default_rng(5)
+    clips = [bank.draw(rng) for _ in range(20)]
+    for clip in clips:
+        bank.frame(clip, 0, 64)
+    start = time.process_time()
+    for clip in clips:
+        for t in range(50):
+            bank.frame(clip, t, 64)
+    assert (time.process_time() - start) / 1000 < 0.0006  # 0.1 ms alone; the rest is for a busy machine
+
+
+def test_unknown_clip_and_split():
+    with pytest.raises(GCBError, match=r"chelsea.*astronaut"):
+        open_bank("builtin", "train").frame(Clip("chelsea", 0.0), 0, 64)
+    with pytest.raises(GCBError, match=r"'test'.*train, eval"):
+        open_bank("builtin", "test")
+
+
+# ---- a folder of videos --------------------------------------------------------------------------------------
+
+
+def test_video_plays_at_natural_speed_and_reflects(tmp_path):
+    write_ramp(tmp_path / "train" / "slow.mp4", frames=24, fps=12)  # two seconds: every frame lasts two steps
+    write_ramp(tmp_path / "eval" / "fast.mp4", frames=96, fps=48)  # two seconds: every other frame is shown
+    for split, name, per_step in (("train", "slow", 2.5), ("eval", "fast", 10)):
+        bank = open_bank(tmp_path, split)
+        clip = Clip(f"{split}/{name}.mp4", start=0)
+        grey = np.array([bank.frame(clip, t, 32)[16, 4].mean() for t in range(20)])
+        expected = per_step * np.arange(20) if split == "eval" else 5 * (np.arange(20) // 2)
+        np.testing.assert_allclose(grey, expected % 250, atol=4)
+        forth, back = bank.frame(clip, 40, 32), bank.frame(clip, 2 * 47 - 40, 32)
+        assert (forth == back).all()
+
+
+def test_video_shows_the_middle_square(tmp_path):
+    write_ramp(tmp_path / "train" / "a.mp4", width=96, height=64)
+    write_ramp(tmp_path / "eval" / "b.mp4", width=64, height=96)
+    wide = open_bank(tmp_path, "train").frame(Clip("train/a.mp4", 0), 2, 64)
+    assert wide.shape == (64, 64, 3)
+    # Of the 96 columns 16 to 79 are shown, and white begins at 72.
+    assert wide[:, 52].max() < 60
+    assert wide[:, 60].min() > 200
+    mirrored = open_bank(tmp_path, "train").frame(Clip("train/a.mp4", 0, mirrored=True), 2, 64)
+    assert (mirrored == wide[:, ::-1]).all()
+    assert open_bank(tmp_path, "eval").frame(Clip("eval/b.mp4", 0), 2, 300).shape == (300, 300, 3)
+
+
+@pytest.mark.parametrize(("suffix", "codec"), [(".mp4", None), (".mkv", None), (".avi", "mpeg4"), (".webm", "libvpx")])
+def test_long_video_is_the_same_from_any_segment(tmp_path, suffix, codec):
+    """Frames deep in a file come out right whether one plays up to them or begins there."""
+    write_ramp(tmp_path / "whole.mp4", frames=3 * SEGMENT, width=64)
+    write_ramp(tmp_path / "eval" / "other.mp4")
+    convert(tmp_path / "whole.mp4", tmp_path / "train" / f"long{suffix}", codec)
+    name = f"train/long{suffix}"
+    playing, jumping = open_bank(tmp_path, "train"), open_bank(tmp_path, "train")
+    late = [jumping.frame(Clip(name, 2 * SEGMENT), t, 16) for t in range(20)]
+    played = [playing.frame(Clip(name, 0), t, 16) for t in range(2 * SEGMENT + 20)]
+    assert np.array_equal(late, played[2 * SEGMENT :])
+    grey = np.array(played)[:, 8, 2].mean(axis=-1)
+    np.testing.assert_allclose(grey, 5 * np.arange(2 * SEGMENT + 20) % 250, atol=8)
+
+
+def convert(source, target, codec=None):
+    """The same video in another container, encoded anew if `codec` is given."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(str(source)) as reader, av.open(str(target), "w") as writer:
+        if codec is None:
+            stream = writer.add_stream_from_template(reader.streams.video[0])
+            for packet in reader.demux(video=0):
+                if packet.dts is not None:
+                    packet.stream = stream
+                    writer.mux(packet)
+            return
+        stream = writer.add_stream(codec, rate=24, width=64, height=64, pix_fmt="yuv420p", bit_rate=4_000_000)
+        for frame in reader.decode(video=0):
+            writer.mux(stream.encode(frame))
+        writer.mux(stream.encode(None))
+
+
+def test_draw_leaves_room_for_an_episode(tmp_path):
+    write_ramp(tmp_path / "train" / "long.mp4", frames=3 * SEGMENT + 50, width=64)
+    write_ramp(tmp_path / "eval" / "short.mp4", frames=10)
+    rng = np.random.default_rng(0)
+    bank = open_bank(tmp_path, "train")
+    starts = np.array([bank.draw(rng).start for _ in range(300)])
+    assert set(starts // SEGMENT) == {0, 1, 2}
+    assert (starts % SEGMENT).max() <= SEGMENT - 76
+    short = open_bank(tmp_path, "eval")
+    clip = short.draw(rng)
+    assert clip.start == 0
+    assert (short.frame(clip, 75, 32) == short.frame(clip, reflect(75, 10), 32)).all()
+
+
+def test_names_decide_the_split_and_keep_it(tmp_path):
+    for index in range(12):
+        write_ramp(tmp_path / f"class{index % 3}" / f"{index}.mp4", frames=4)
+    before = {split: drawn_names(open_bank(tmp_path, split), 200) for split in ("train", "eval")}
+    assert not before["train"] & before["eval"]
+    assert sum(map(len, before.values())) == 12
+    assert min(map(len, before.values())) >= 2
+    for index in range(12, 18):
+        write_ramp(tmp_path / f"{index}.mp4", frames=4)
+    for split, names in before.items():
+        assert names <= drawn_names(open_bank(tmp_path, split), 300)
+
+
+def test_two_readable_clips_give_both_splits_one(tmp_path):
+    write_ramp(tmp_path / "first.mp4", frames=4)
+    with pytest.raises(GCBError, match=r"eval split.*no readable"):
+        open_bank(tmp_path, "eval")
+    assert drawn_names(open_bank(tmp_path, "train")) == {"first.mp4"}
+    for name in "abcdefgh":  # whichever side the hash gives them
+        write_ramp(tmp_path / name / f"{name}.mp4", frames=4)
+        write_ramp(tmp_path / name / f"{name}{name}.mp4", frames=4)
+        train, held_out = (drawn_names(open_bank(tmp_path / name, split)) for split in ("train", "eval"))
+        assert len(train) == len(held_out) == 1
+        assert train != held_out
+
+
+def test_broken_clip_is_skipped_with_a_warning(tmp_path):
+    write_ramp(tmp_path / "train" / "good.mp4", frames=4)
+    write_ramp(tmp_path / "eval" / "good.mp4", frames=4)
+    (tmp_path / "train" / "broken.mp4").write_bytes(b"this is no video")
+    (tmp_path / "train" / "empty.webm").write_bytes(b"")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        bank = open_bank(tmp_path, "train")
+        assert drawn_names(bank) == {"train/good.mp4"}
+    said = sorted(str(warning.message) for warning in caught)
+    assert len(said) == 2
+    assert "broken.mp4' is skipped: " in said[0]
+    assert "empty.webm' is skipped: " in said[1]
+    # What was found broken before must not change what is drawn.
+    first, second = np.random.default_rng(7), np.random.default_rng(7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fresh = open_bank(tmp_path, "train")
+        assert [bank.draw(first) for _ in range(20)] == [fresh.draw(second) for _ in range(20)]
+    with pytest.raises(GCBError, match=r"broken\.mp4"):
+        bank.frame(Clip("train/broken.mp4", 0), 0, 64)
+
+
+def test_video_cut_short_plays_what_is_left(tmp_path):
+    """The index of an .mkv stands at the front: a file cut in two still promises its full length."""
+    write_ramp(tmp_path / "whole.mp4", frames=3 * SEGMENT, width=64)
+    convert(tmp_path / "whole.mp4", tmp_path / "train" / "cut.mkv")
+    write_ramp(tmp_path / "eval" / "other.mp4", frames=4)
+    content = (tmp_path / "train" / "cut.mkv").read_bytes()
+    (tmp_path / "train" / "cut.mkv").write_bytes(content[: len(content) // 2])
+    bank = open_bank(tmp_path, "train")
+    assert count_steps(tmp_path / "train" / "cut.mkv") == 3 * SEGMENT
+    frames = [bank.frame(Clip("train/cut.mkv", 2 * SEGMENT), t, 16) for t in range(76)]
+    assert np.std([frame[8, 2].mean() for frame in frames]) > 10
+
+
+def test_folders_without_clips_say_what_was_tried(tmp_path):
+    with pytest.raises(GCBError, match=r"nowhere.*does not exist"):
+        open_bank(tmp_path / "nowhere", "train")
+    (tmp_path / "notes.txt").write_text("nothing here")
+    with pytest.raises(GCBError, match=r"No readable video clip in .*\.mp4, \.avi"):
+        open_bank(tmp_path, "train")
+    (tmp_path / "bad.MP4").write_bytes(b"0" * 100)
+    said = r"1 files; the first, 'bad\.MP4', cannot be read: .*Invalid data"
+    with pytest.warns(UserWarning, match="bad"), pytest.raises(GCBError, match=said):
+        open_bank(tmp_path, "train")
+
+
+# ---- small parts ---------------------------------------------------------------------------------------------
+
+
+def test_reflect():
+    assert [reflect(place, 4) for place in range(9)] == [0, 1, 2, 3, 2, 1, 0, 1, 2]
+    assert reflect(5, 1) == 0
+
+
+def test_cache_drops_the_least_used_beyond_its_bytes():
+    made = []
+
+    def ask(key, size=40):
+        return cache.get((key,), lambda: (made.append(key) or key, size))
+
+    cache = ByteCache(100)
+    for key in "abacab":
+        ask(key)
+    assert made == ["a", "b", "c", "b"]  # c drove out b, which was used before a; then b drove out c
+    ask("huge", 500)
+    ask("huge", 500)
+    assert made[-1] == "huge"
+    assert made.count("huge") == 1
+
+
+def test_composite_puts_the_clip_behind():
+    image, frame = np.full((2, 2, 3), 7, np.uint8), np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    mixed = composite(image, np.array([[True, False], [False, True]]), frame)
+    assert mixed.tolist() == [[[0, 1, 2], [7, 7, 7]], [[7, 7, 7], [9, 10, 11]]]
+    assert mixed.dtype == np.uint8
+    assert (image == 7).all()

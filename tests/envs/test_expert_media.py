@@ -1,0 +1,61 @@
+"""Pictures and figures of the worlds."""
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from gcb.envs.expert_media import expert_video, measure_expert, world_sheet
+from gcb.errors import GCBError
+from gcb.utils.media import LABEL_HEIGHT
+
+SMALL = {"image_size": 16}
+
+
+def test_the_sheet_shows_state_goal_and_example_of_each_scene(tmp_path):
+    path = tmp_path / "new" / "sheet.png"
+    world_sheet("gcb/ButtonDrawer-v0", path, rows=2, seed=0, **SMALL)
+    sheet = np.asarray(Image.open(path))
+    side, gap = 2 * 16, 2
+    assert sheet.shape == (2 * (side + LABEL_HEIGHT + gap) - gap, 4 * (side + gap) - gap, 3)
+    cells = [sheet[:side, column * (side + gap) :][:, :side] for column in range(4)]
+    assert len({cell.tobytes() for cell in cells}) == 4
+    again = tmp_path / "again.png"
+    world_sheet("gcb/ButtonDrawer-v0", again, rows=2, seed=0, **SMALL)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_a_sheet_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(GCBError, match=r"sheet\.png could not be written"):
+        world_sheet("gcb/Drawer-v0", tmp_path / "file" / "sheet.png", rows=1, seed=0, **SMALL)
+
+
+def test_the_video_shows_episodes_above_their_goals(tmp_path):
+    path = tmp_path / "expert.gif"
+    expert_video("gcb/Drawer-v0", path, episodes=2, seed=1, **SMALL)
+    with av.open(str(path)) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    side = 3 * 16
+    assert frames[0].shape == (2 * side + 2, 2 * side + 2, 3)
+    lower = [frame[side + 2 :] for frame in frames]
+    assert all(
+        np.abs(frame.astype(int) - lower[0]).max() < 60 for frame in lower
+    )  # the goals stand still (GIF colours)
+    assert np.abs(frames[0][:side].astype(int) - frames[-1][:side]).max() > 60
+    assert len(frames) > 10
+
+
+def test_without_noise_every_kept_scene_succeeds():
+    rates = measure_expert("gcb/ButtonDrawer-v0", episodes=4, noise=0.0, seed=2, **SMALL)
+    assert rates.noisy.value == 1
+    assert rates.noise_free.successes == 4
+    assert rates.noise_free.trials >= 4
+    assert sum(rate.trials for rate in rates.per_task.values()) == 4
+
+
+def test_impossible_measurements_are_named():
+    with pytest.raises(GCBError, match="episodes is 0"):
+        measure_expert("gcb/Drawer-v0", episodes=0, noise=0.3, seed=0)
+    with pytest.raises(GCBError, match=r"no world 'Drawer'; gcb has gcb/Drawer-v0"):
+        measure_expert("Drawer", episodes=1, noise=0.3, seed=0)

@@ -1,0 +1,429 @@
+"""The environment: gymnasium's contract, the paper's reward, one episode per seed, and errors that name the thing."""
+
+import hashlib
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from helpers.plain_scene import plain_scene
+
+from gcb.envs import WORLDS, TabletopEnv, make_world
+from gcb.envs.adapters import ADAPTERS
+from gcb.envs.distractors import SHAPES
+from gcb.envs.expert import Expert
+from gcb.envs.layout import BUTTON, HANDLE, SETTLED, TABLE_Z, reached
+from gcb.envs.scene import Distractor
+from gcb.errors import GCBError
+
+KEYS = ["observation", "achieved_goal", "desired_goal"]
+
+
+def rollout(env: TabletopEnv, seed: int, steps: int = 75, **options):
+    """An episode of random actions that belong to the seed: everything that was returned."""
+    rng = np.random.default_rng(seed)
+    returned: list[tuple[Any, ...]] = [env.reset(seed=seed, **options)]
+    while len(returned) <= steps:
+        returned.append(env.step(rng.uniform(-1, 1, 5).astype(np.float32)))
+        if returned[-1][2] or returned[-1][3]:
+            break
+    return returned
+
+
+def digest(returned) -> str:
+    """A hash of every frame and hidden state of a rollout."""
+    sha = hashlib.sha256()
+    for step in returned:
+        for key in KEYS:
+            sha.update(step[0][key].tobytes())
+        sha.update(step[-1]["state"].tobytes() + step[-1]["goal_state"].tobytes())
+    return sha.hexdigest()
+
+
+def play_expert(env: TabletopEnv):
+    """Play the noise-free expert to the end of the episode: what each step returned."""
+    expert, returned = Expert(env), []
+    while not returned or not (returned[-1][2] or returned[-1][3]):
+        returned.append(env.step(expert.action()))
+    return returned
+
+
+# ---- gymnasium -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", list(WORLDS))
+def test_gymnasium_has_nothing_to_complain_of(env_id):
+    env = gym.make(env_id, render_mode="rgb_array")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+    env.close()
+
+
+def test_observations_are_three_images_and_nothing_else(env):
+    observation, info = env.reset(seed=0)
+    stepped, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+    for seen in (observation, stepped):
+        assert list(seen) == KEYS  # the hidden state is not among them
+        assert seen in env.observation_space
+        assert all(image.shape == (16, 16, 3) and image.dtype == np.uint8 for image in seen.values())
+        assert (seen["achieved_goal"] == seen["observation"]).all()
+    assert (stepped["desired_goal"] == observation["desired_goal"]).all()
+    assert info["state"].shape == info["goal_state"].shape == (env.layout.state_size,)
+    assert env.layout.state_size == (15 if env.layout.has_button else 11)
+    assert [type(value) for value in (reward, terminated, truncated)] == [float, bool, bool]
+
+
+def test_the_hidden_state_says_where_things_are(button_drawer):
+    button_drawer.place(plain_scene())
+    state = dict(zip(button_drawer.layout.state_names, button_drawer.state().tolist(), strict=True))
+    expected = dict(
+        gripper_x=0.6, gripper_y=-0.15, gripper_z=-0.1, gripper_qx=1, gripper_qy=0, gripper_qz=0, gripper_qw=0,
+        tip_distance=0.0416, handle_x=0.68, handle_y=0.12 - 0.1375 - 0.05, handle_z=-0.22,
+        bottom_x=0.68, bottom_y=0.12 - 0.08125, bottom_z=-0.34, button_z=-0.14,
+    )  # fmt: skip
+    assert state == pytest.approx(expected, abs=1e-4)
+
+
+def test_images_come_in_any_size():
+    env = make_world("gcb/Drawer-v0", image_size=40, render_mode="rgb_array", render_size=300)
+    observation, _ = env.reset(seed=0)
+    assert observation["observation"].shape == observation["desired_goal"].shape == (40, 40, 3)
+    large = env.render()
+    assert large is not None
+    assert large.shape == (300, 300, 3)
+    assert large.dtype == np.uint8
+    shrunk = env.image(320).reshape(40, 8, 40, 8, 3).mean(axis=(1, 3))
+    assert np.abs(shrunk - observation["observation"]).mean() < 8  # the same view
+    env.close()
+
+
+def test_without_a_render_mode_nothing_is_rendered(drawer):
+    drawer.reset(seed=0)
+    assert drawer.render() is None
+
+
+# ---- reward and end ------------------------------------------------------------------------------------------
+
+
+def test_success_in_the_drawer_world_by_hand():
+    """Table 2: the handle within 0.05 of its goal; nothing else counts."""
+    goal = np.zeros(11)
+    states = np.tile(goal, (5, 1))
+    states[1, HANDLE] = (0.03, 0.039, 0)  # 0.0492
+    states[2, HANDLE] = (0.03, 0.041, 0)  # 0.0508
+    states[3, HANDLE] = (0, 0, -0.051)
+    states[4, :8] = 1  # the gripper elsewhere
+    assert reached(states, goal, False).tolist() == [True, True, False, False, True]
+
+
+def test_success_in_the_button_world_by_hand(button_drawer):
+    """Table 3: the drawer task as before; the button task wants the bottom drawer and the button at their goals."""
+    goal = np.zeros(15)
+    goal[BUTTON] = -0.15
+    states = np.tile(goal, (5, 1))
+    states[1, HANDLE] = (0.06, 0, 0)
+    states[2, 11:14] = (0, 0.06, 0)
+    states[3, BUTTON] = -0.14  # at rest: 0.01 above its goal
+    states[4, BUTTON] = -0.1425  # 0.0075 above it
+    goals = np.tile(goal, (5, 1))
+    for task, expected in (("drawer", [1, 0, 1, 1, 1]), ("button", [1, 1, 0, 0, 1])):
+        rewards = button_drawer.compute_reward(states, goals, {"task": task})
+        assert rewards.dtype == np.float32
+        assert rewards.tolist() == expected
+        assert button_drawer.compute_reward(states[1], goal, {"task": task}) == expected[1]
+    mixed = [{"task": task} for task in ("drawer", "drawer", "button", "button", "button")]
+    assert button_drawer.compute_reward(states, goals, mixed).tolist() == [1, 0, 0, 0, 1]
+    names = {"task": ["button", "button", "drawer", "drawer", "drawer"]}
+    assert button_drawer.compute_reward(states, goals, names).tolist() == [1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_reward_follows_from_the_hidden_states(env, seed):
+    env.reset(seed=seed)
+    returned = play_expert(env)
+    rewards, infos = [step[1] for step in returned], [step[4] for step in returned]
+    achieved, desired = (np.array([info[key] for info in infos]) for key in ("state", "goal_state"))
+    for reward, info in zip(rewards, infos, strict=True):
+        assert env.compute_reward(info["state"], info["goal_state"], info) == reward == info["success"]
+    np.testing.assert_array_equal(env.compute_reward(achieved, desired, infos), rewards)
+    np.testing.assert_array_equal(env.compute_reward(achieved, desired, {"task": infos[0]["task"]}), rewards)
+    assert rewards == [0.0] * (len(rewards) - 1) + [1.0]
+
+
+def test_success_ends_an_episode_and_time_cuts_it_off(env):
+    env.reset(seed=1)
+    *before, last = [step[2:4] for step in play_expert(env)]
+    assert set(before) == {(False, False)}
+    assert last == (True, False)
+    _, info = env.reset(seed=1)
+    hold = np.array([0, 0, 0, 0, -1])
+    ends = [env.step(hold)[2:4] for _ in range(75)]
+    assert not info["success"]
+    assert ends == [(False, False)] * 74 + [(False, True)]
+
+
+def test_an_episode_may_go_on_after_success():
+    env = make_world("gcb/ButtonDrawer-v0", image_size=16, terminate_at_success=False, task="button")
+    env.reset(seed=0)
+    returned = play_expert(env)
+    rewards = [step[1] for step in returned]
+    assert len(returned) == 75
+    assert not any(step[2] for step in returned)
+    assert returned[-1][3]
+    assert rewards[rewards.index(1.0) :] == [1.0] * (75 - rewards.index(1.0))  # the expert stays there
+    for _ in range(10):  # released, the button comes up: success is lost again
+        *_, info = env.step(np.array([0, 0, 1.0, 0, 0]))
+    assert not info["success"]
+    env.close()
+
+
+def test_fewer_steps_by_argument():
+    env = make_world("gcb/Drawer-v0", image_size=16, max_steps=40)
+    assert len(rollout(env, seed=1)) - 1 <= 40
+    env.close()
+
+
+# ---- one seed, one episode -----------------------------------------------------------------------------------
+
+
+def test_one_seed_gives_equal_bytes_whatever_was_played_before(env):
+    other = make_world(env.spec.id, image_size=16)
+    rollout(env, seed=5, steps=10)
+    rollout(env, seed=6, steps=3)
+    assert digest(rollout(env, seed=7)) == digest(rollout(other, seed=7))
+    unseeded = [env.reset()[0]["observation"], other.reset()[0]["observation"]]  # the generators go on alike
+    np.testing.assert_array_equal(*unseeded)
+    assert digest(rollout(env, seed=8, steps=5)) != digest(rollout(env, seed=9, steps=5))
+    other.close()
+
+
+def test_another_process_gives_equal_bytes():
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from test_tabletop import digest, rollout\n"
+        "from gcb.envs import make_world\n"
+        "env = make_world('gcb/ButtonDrawer-v0', video='builtin', analogy='strict')\n"
+        "print(digest(rollout(env, seed=7, steps=20)))"
+    )
+    command = [sys.executable, "-c", program, __file__.rsplit("/", 1)[0]]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    env = make_world("gcb/ButtonDrawer-v0", video="builtin", analogy="strict")
+    assert answer.stdout.strip() == digest(rollout(env, seed=7, steps=20))
+    env.close()
+
+
+@pytest.mark.parametrize(("env_id", "task"), [("gcb/Drawer-v0", "drawer"), ("gcb/ButtonDrawer-v0", "button")])
+def test_the_goal_is_where_the_noise_free_expert_ends(env_id, task):
+    """The goal image is a frame of the expert's own episode, played again from the start that was restored."""
+    env = make_world(env_id, image_size=16, task=task, terminate_at_success=False)
+    observation, info = env.reset(seed=3)
+    expert = Expert(env)
+    for _ in range(75):
+        seen, _, _, _, now = env.step(expert.action())
+        if np.array_equal(seen["observation"], observation["desired_goal"]):
+            break
+    assert now["success"]
+    np.testing.assert_array_equal(seen["observation"], observation["desired_goal"])
+    np.testing.assert_allclose(now["state"][:BUTTON], info["goal_state"][:BUTTON], atol=1e-6)
+    if task == "button":
+        assert info["goal_state"][BUTTON] == pytest.approx(-0.14 - 0.01)
+        assert abs(now["state"][BUTTON] - info["goal_state"][BUTTON]) < 0.008
+    else:
+        assert abs(env.cabinet.opening() - env.scene.target) < SETTLED
+    env.close()
+
+
+def test_the_start_is_restored_exactly(env):
+    """After the goal rollout the episode is the one of a scene that was only placed."""
+    observation, info = env.reset(seed=4)
+    fresh = make_world(env.spec.id, image_size=16)
+    fresh.place(env.scene)
+    np.testing.assert_array_equal(fresh.image(16), observation["observation"])
+    np.testing.assert_array_equal(fresh.state(), info["state"])
+    for action in np.random.default_rng(0).uniform(-1, 1, (20, 5)):
+        fresh._advance(action)
+        np.testing.assert_array_equal(env.step(action)[4]["state"], fresh.state())
+    np.testing.assert_array_equal(fresh.image(16), env.image(16))
+    fresh.close()
+
+
+# ---- options -------------------------------------------------------------------------------------------------
+
+
+def test_a_task_is_fixed_by_argument_or_option(button_drawer):
+    env = make_world("gcb/ButtonDrawer-v0", image_size=16, task="button")
+    assert {env.reset(seed=seed)[1]["task"] for seed in range(4)} == {"button"}
+    assert env.reset(seed=0, options={"task": "drawer"})[1]["task"] == "drawer"
+    assert {button_drawer.reset(seed=seed)[1]["task"] for seed in range(5)} == {"drawer", "button"}
+    env.close()
+
+
+def test_a_given_scene_is_played_again(env):
+    first, info = env.reset(seed=2)
+    scene = env.scene
+    env.reset(seed=3)
+    again, _ = env.reset(options={"scene": scene})
+    assert env.scene == scene
+    assert info["scene"] == scene.to_dict()
+    for key in KEYS:
+        np.testing.assert_array_equal(first[key], again[key])
+
+
+@pytest.mark.parametrize("mode", ["strict", "loose"])
+def test_an_example_comes_with_its_hidden_states(env, mode):
+    observation, info = env.reset(seed=1, options={"analogy": mode})
+    example = info["example"]
+    assert example.scene.task == info["task"]
+    assert (example.scene.target == env.scene.target) == (mode == "strict")
+    assert env.compute_reward(example.state, example.goal_state, info) == 0
+    assert example.state_image.shape == example.goal_image.shape == (16, 16, 3)
+    assert not np.array_equal(example.state_image, observation["observation"])
+    fresh = make_world(env.spec.id, image_size=16)
+    shown, told = fresh.reset(options={"scene": example.scene})
+    np.testing.assert_array_equal(shown["observation"], example.state_image)
+    np.testing.assert_array_equal(shown["desired_goal"], example.goal_image)
+    np.testing.assert_array_equal(told["state"], example.state)
+    np.testing.assert_array_equal(told["goal_state"], example.goal_state)
+    fresh.close()
+
+
+def test_an_example_leaves_the_episode_as_it_was():
+    env = make_world("gcb/Drawer-v0", image_size=16, analogy="strict")
+    plain = make_world("gcb/Drawer-v0", image_size=16)
+    with_example, without = env.reset(seed=2), plain.reset(seed=2)
+    assert "example" in with_example[1]
+    assert "example" not in without[1]
+    for key in KEYS:
+        np.testing.assert_array_equal(with_example[0][key], without[0][key])
+    env.close()
+    plain.close()
+
+
+def test_distractors_stand_at_rest_and_out_of_the_grippers_way(env):
+    tallest = max(shape.height for shape in SHAPES)
+    assert TABLE_Z + tallest < env.layout.gripper_start[2] - 0.05
+    items = [Distractor(shape, (0.48 + 0.08 * place, -0.25), 0.3, (1, 0, 0)) for place, shape in enumerate((3, 30, 60))]
+    env.place(plain_scene(distractors=tuple(items)))
+    bodies = range(3, 6)  # after the table, the arm and the cabinet
+    before = [env._client.getBasePositionAndOrientation(body)[0] for body in bodies]
+    for _ in range(72):
+        env._advance(np.array([0, 0, 0, 0, -1.0]))
+    after = [env._client.getBasePositionAndOrientation(body)[0] for body in bodies]
+    np.testing.assert_allclose(after, before, atol=0.001)
+
+
+# ---- bad input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task": "button"}, r"task is 'button'; accepted: None, 'drawer'"),
+        ({"analogy": "free"}, r"analogy is 'free'; accepted: None, 'strict', 'loose'"),
+        ({"video": "builtin", "video_split": "test"}, r"split 'test'.*train, eval"),
+        ({"video": "/nowhere/clips"}, r"'/nowhere/clips' does not exist"),
+        ({"image_size": 4}, r"image_size is 4; .* from 8 to 2048"),
+        ({"image_size": 64.0}, r"image_size is 64\.0; it must be a whole number"),
+        ({"render_size": 0}, r"render_size is 0"),
+        ({"render_mode": "human"}, r"render_mode is 'human'; accepted: None, 'rgb_array'"),
+        ({"max_steps": 0}, r"max_steps is 0"),
+        ({"colour": "red"}, r"unexpected keyword argument 'colour'"),
+    ],
+)
+def test_impossible_arguments_are_named(options, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # gymnasium's own word on render modes
+        with pytest.raises(GCBError, match=message):
+            make_world("gcb/Drawer-v0", **options)
+
+
+def test_a_folder_without_clips_is_named(tmp_path):
+    (tmp_path / "notes.txt").write_text("no video")
+    with pytest.raises(GCBError, match=rf"No readable video clip in '{tmp_path}'"):
+        make_world("gcb/Drawer-v0", video=str(tmp_path))
+
+
+def test_an_unknown_world_is_named():
+    with pytest.raises(GCBError, match=r"no world 'gcb/Kitchen-v0'; gcb has gcb/Drawer-v0, gcb/ButtonDrawer-v0"):
+        make_world("gcb/Kitchen-v0")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"colour": 1}, r"reset option 'colour'; accepted: scene, task, analogy"),
+        ({"task": "button"}, r"task is 'button'; accepted: None, 'drawer'"),
+        ({"analogy": "free"}, r"'free'.*strict, loose"),
+        ({"scene": {"task": "drawer"}}, r"type dict; it must be a gcb\.worlds\.scene\.Scene"),
+        ({"scene": plain_scene(task="button")}, r"scene's task is 'button'; accepted: 'drawer'"),
+        ({"scene": plain_scene(cabinet_xy=(2.0, 0.0))}, r"expert cannot do the task of this scene"),
+    ],
+)
+def test_impossible_reset_options_are_named(drawer, options, message):
+    with pytest.raises(GCBError, match=message):
+        drawer.reset(seed=0, options=options)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (np.zeros(4), r"shape \(4,\); it must be \(5,\): x, y, z, yaw, grip"),
+        (np.zeros((1, 5)), r"shape \(1, 5\)"),
+        (np.array([0, 0, np.nan, 0, 0]), r"nan.* is not finite"),
+        (np.array([0, 0, 0, np.inf, 0]), r"inf.* is not finite"),
+    ],
+)
+def test_impossible_actions_are_named_and_change_nothing(drawer, action, message):
+    drawer.reset(seed=0)
+    before = drawer.state()
+    with pytest.raises(GCBError, match=message):
+        drawer.step(action)
+    assert drawer.steps == 0
+    np.testing.assert_array_equal(drawer.state(), before)
+
+
+def test_actions_beyond_the_range_are_clipped(drawer):
+    drawer.reset(seed=0)
+    far = drawer.step(np.array([9.0, -7, 0, 0, 3]))[4]["state"]
+    drawer.reset(seed=0)
+    np.testing.assert_array_equal(drawer.step(np.array([1.0, -1, 0, 0, 1]))[4]["state"], far)
+
+
+def test_step_needs_a_reset_that_succeeded():
+    env = make_world("gcb/Drawer-v0", image_size=16)
+    with pytest.raises(GCBError, match="step was called before reset"):
+        env.step(np.zeros(5))
+    with pytest.raises(GCBError, match="no scene before the first reset"):
+        _ = env.scene
+    with pytest.raises(GCBError, match="cannot do the task"):
+        env.reset(options={"scene": plain_scene(cabinet_xy=(2.0, 0.0))})
+    with pytest.raises(GCBError, match="step was called before reset"):
+        env.step(np.zeros(5))
+    env.close()
+    env.close()  # twice is no fault
+
+
+def test_a_mirrored_scene_looks_mirrored_and_its_way_to_the_side_and_its_turn_are_opposite() -> None:
+    """What `OwnWorld.mirror` claims; the arm itself stands where it stands."""
+    env, scene = make_world("gcb/Drawer-v0"), plain_scene(cabinet_xy=(0.65, 0.1), cabinet_yaw=np.radians(25))
+    mirrored = replace(scene, cabinet_xy=(0.65, -0.1), cabinet_yaw=np.pi - scene.cabinet_yaw)
+    pictures, ways, turns = [], [], []
+    for one in (scene, mirrored):
+        env.place(one)
+        expert = Expert(env)
+        pictures.append(env.image(64)[24:].astype(int))  # below the arm
+        ways.append(env.cabinet.handle() * [1, 1, 0])
+        turns.append(expert._turn())
+    env.close()
+    assert np.allclose(ways[0] * [1, -1, 1], ways[1], atol=1e-6)
+    assert turns[0] == pytest.approx(-turns[1], abs=1e-3)
+    assert abs(turns[0]) > np.radians(20)
+    as_it_is, in_the_mirror = (np.abs(one - pictures[1]).mean() for one in (pictures[0], pictures[0][:, ::-1]))
+    assert in_the_mirror < as_it_is / 2
+    assert ADAPTERS["gcb"].mirror == (1, 3)

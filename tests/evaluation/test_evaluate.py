@@ -1,0 +1,241 @@
+"""Success counted in a world whose episodes are known, in batches, by several processes, and in eval.json."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import av
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from helpers.slide_env import ENV, HORIZON, PLANS
+from helpers.tiny import tiny_config, tiny_dataset
+
+from gcb.agent.agent import Agent, load
+from gcb.cli.learn import Eval
+from gcb.data import Dataset, episode_seed
+from gcb.envs.adapters import ADAPTERS, OwnWorld
+from gcb.envs.spec import World
+from gcb.errors import GCBError
+from gcb.evaluation.evaluate import Result, evaluate, evaluate_run, world_of
+from gcb.evaluation.rollouts import Outcome
+from gcb.methods import Shapes
+from gcb.methods.bc import Blind
+from gcb.runs.run_dir import read_results
+from gcb.training.trainer import train
+from gcb.utils.statistics import Rate
+
+WORLD = World(ENV)
+
+
+class Echo(Blind):
+    """Acts by what it sees: the brightness of the picture, and of what it was told."""
+
+    name = "echo"
+
+    def state_features(self, state: torch.Tensor) -> torch.Tensor:
+        return state[:, 0, 0, :1] / 255
+
+    def goal_features(self, first: torch.Tensor, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
+        return goal[:, 0, 0, :1] / 255
+
+    def example_features(self, first: Any, state: Any, example: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        assert (example[0] == 100).all()
+        return example[1][:, 0, 0, :1] / 255
+
+
+class Calm(OwnWorld):
+    """A world of another's making, played with mean actions."""
+
+    spread = 0.0
+
+
+class EchoActor(torch.nn.Module):
+    """The features are the action; notes what it was told, and with which noise its actions are drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: set[int] = set()
+        self.batches: list[int] = []
+        self.noise: list[torch.Tensor] = []
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        self.told |= {round(255 * value) for value in inputs[:, 1].tolist()}
+        self.batches.append(len(inputs))
+        return inputs
+
+    def drawn(self, inputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        self.noise.append(noise)
+        return self(inputs)
+
+
+class EchoPolicy(torch.nn.Module):
+    """In the place of IQL."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.actor = EchoActor()
+
+
+def echo(size: int = 32) -> Agent:
+    shapes = Shapes((size, size, 3), 2)
+    return Agent(Echo(tiny_config("blind").method_config, shapes), EchoPolicy(), shapes, torch.device("cpu"))  # pyright: ignore[reportArgumentType]
+
+
+def policy(agent: Agent) -> EchoActor:
+    actor: torch.nn.Module = agent.iql.actor
+    assert isinstance(actor, EchoActor)
+    return actor
+
+
+def plans(episodes: int, seed: int) -> list[str]:
+    """What the world has in store for these episodes."""
+    env = gym.make(ENV, terminate_at_success=False)
+    return [env.reset(seed=episode_seed("eval", seed, index))[1]["task"] for index in range(episodes)]
+
+
+def test_both_figures_from_one_set_of_episodes() -> None:
+    result = evaluate(echo(), WORLD, episodes=23, batch=5, seed=3, quiet=True)
+    expected = plans(23, 3)
+    assert [outcome.task for outcome in result.outcomes] == expected
+    assert len(set(expected)) == 4
+    for outcome in result.outcomes:
+        steps = PLANS[outcome.task]
+        assert outcome.reached_at == (steps[0] if steps else None)
+        assert outcome.at_end == (HORIZON in steps)
+    assert result.rate() == Rate(23 - expected.count("never"), 23)
+    assert result.rate(at_end=True) == Rate(expected.count("at the end") + expected.count("last"), 23)
+    assert result.rate("on the way") == Rate(expected.count("on the way"), expected.count("on the way"))
+    assert result.rate("on the way", at_end=True).successes == 0
+    assert result.tasks == sorted(PLANS)
+
+
+def test_neither_batch_nor_seed_mix_the_episodes_up() -> None:
+    agent = echo()
+    wide = evaluate(agent, WORLD, episodes=7, batch=50, quiet=True)
+    assert policy(agent).batches == [7] * HORIZON
+    narrow = evaluate(echo(), WORLD, episodes=7, batch=1, quiet=True)
+    assert [one.task for one in wide.outcomes] == [one.task for one in narrow.outcomes]
+    other = evaluate(echo(), WORLD, episodes=7, seed=1, quiet=True)
+    assert [one.task for one in wide.outcomes] != [one.task for one in other.outcomes]
+
+
+def test_actions_are_drawn_from_the_policy_alike_in_any_batch() -> None:
+    wide, narrow, halved, calm = echo(), echo(), echo(), echo()
+    assert evaluate(wide, WORLD, episodes=4, batch=4, spread=1.0, quiet=True).to_plain()["spread"] == 1
+    evaluate(narrow, WORLD, episodes=4, batch=2, spread=1.0, quiet=True)
+    evaluate(halved, WORLD, episodes=4, batch=4, spread=0.5, quiet=True)
+    noise = torch.stack(policy(wide).noise)
+    assert noise.shape == (HORIZON, 4, 2)
+    assert noise.unique().numel() == noise.numel()
+    first, second = torch.stack(policy(narrow).noise).chunk(2)
+    assert torch.equal(torch.cat([first, second], 1), noise)
+    assert torch.equal(torch.stack(policy(halved).noise), noise / 2)
+    assert evaluate(calm, WORLD, episodes=4, spread=0.0, quiet=True).spread == 0
+    assert not policy(calm).noise
+
+
+def test_how_calm_a_policy_is_played_is_a_matter_of_the_world() -> None:
+    ours, others = echo(), echo()
+    assert Eval(Path()).spread is None
+    assert evaluate(ours, WORLD, episodes=4, quiet=True).spread == ADAPTERS["gcb"].spread > 0
+    assert policy(ours).noise
+    assert evaluate(others, replace(WORLD, adapter=Calm()), episodes=4, quiet=True).spread == 0
+    assert not policy(others).noise
+
+
+@pytest.mark.parametrize(("mode", "told"), [("goal", 250), ("strict", 200), ("loose", 200)])
+def test_the_policy_is_told_the_goal_or_the_example_only(mode: str, told: int) -> None:
+    agent = echo()
+    evaluate(agent, WORLD, mode, episodes=3, quiet=True)
+    assert policy(agent).told == {told}
+
+
+def test_a_video_shows_what_it_was_told_and_what_it_does(tmp_path: Path) -> None:
+    evaluate(echo(), WORLD, "strict", episodes=5, batch=2, video=tmp_path / "grid.mp4", video_episodes=3, quiet=True)
+    with av.open(str(tmp_path / "grid.mp4")) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    assert len(frames) > HORIZON
+    example_before, example_after = frames[0][30, 30], frames[0][30, 96]
+    assert np.abs(example_before.astype(int) - 100).max() < 12
+    assert np.abs(example_after.astype(int) - 200).max() < 12
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Short runs whose dataset says that it comes from the world above."""
+    folder, data = tmp_path_factory.mktemp("evaluation"), tiny_dataset()
+    made = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"asks": False}})
+    for method in ("blind", "bc"):
+        train(tiny_config(method, steps=2), made, folder / method, quiet=True)
+    return {method: folder / method for method in ("blind", "bc")}
+
+
+def test_results_are_kept_by_mode(runs: dict[str, Path]) -> None:
+    assert read_results(runs["blind"]) == {}
+    results = evaluate_run(runs["blind"], episodes=8, batch=4, quiet=True)
+    assert list(results) == ["goal", "strict"]
+    evaluate_run(runs["blind"], ["loose"], episodes=3, quiet=True, videos=False)
+    kept = read_results(runs["blind"])
+    assert kept.keys() == {"goal", "strict", "loose"}
+    entry, rate = kept["goal"], results["goal"].rate()
+    assert entry["all"]["any_step"] == {
+        "rate": rate.value,
+        "interval": list(rate.interval),
+        "successes": rate.successes,
+        "of": 8,
+    }
+    assert entry["episodes"] == len(entry["outcomes"]) == 8
+    assert sum(task["any_step"]["of"] for task in entry["tasks"].values()) == 8
+    assert (entry["seed"], entry["step"], entry["world"]["env"]) == (0, 2, ENV)
+    assert kept["loose"]["episodes"] == 3
+    assert sorted(path.name for path in (runs["blind"] / "videos").iterdir()) == ["goal.mp4", "strict.mp4"]
+
+
+def test_workers_do_not_change_the_result(runs: dict[str, Path]) -> None:
+    agent = load(runs["blind"])
+    alone, shared = (evaluate(agent, episodes=9, batch=2, workers=workers, quiet=True) for workers in (1, 2))
+    key = [(one.task, one.reached_at, one.at_end) for one in alone.outcomes]
+    assert key == [(one.task, one.reached_at, one.at_end) for one in shared.outcomes]
+    assert shared.env_seconds > 0
+
+
+def test_what_a_method_cannot_do_is_said_before_anything_is_played(runs: dict[str, Path]) -> None:
+    assert list(evaluate_run(runs["bc"], episodes=2, quiet=True)) == ["goal"]
+    with pytest.raises(GCBError, match=r"bc cannot be told what to do by an example \(NA\)"):
+        evaluate_run(runs["bc"], ["goal", "strict"], episodes=2, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mode": "sideways"}, "mode is 'sideways'; accepted: goal, strict, loose"),
+        ({"episodes": 0}, "episodes is 0"),
+        ({"batch": 0}, "batch is 0"),
+        ({"spread": -0.5}, "spread is -0.5"),
+        ({"workers": 0}, "workers is 0"),
+        ({"workers": 2}, "several workers need an agent that was loaded"),
+        ({"world": None}, "it is not known in which world"),
+        ({"world": World("slide_world:Nowhere-v0")}, "there is no world 'slide_world:Nowhere-v0'"),
+        ({"world": World(ENV, {"size": 40})}, r"observations \(40, 40, 3\).*trained on \(32, 32, 3\)"),
+        ({"world": World(ENV, {"colour": 1})}, "unexpected keyword argument 'colour'"),
+    ],
+)
+def test_what_does_not_fit_is_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(GCBError, match=message):
+        evaluate(echo(), **{"world": WORLD, "quiet": True, **settings})
+
+
+def test_a_run_knows_its_world(runs: dict[str, Path]) -> None:
+    assert world_of(load(runs["bc"])) == World(ENV, {"asks": False})
+
+
+def test_rates_by_hand() -> None:
+    outcomes = [Outcome("a", 3, True), Outcome("a", 2, False), Outcome("b", None, False), Outcome("b", 9, True)]
+    result = Result("goal", WORLD, 0, 5, outcomes)
+    assert result.rate().value == 0.75
+    assert result.rate(at_end=True).value == 0.5
+    assert result.to_plain()["tasks"]["b"]["any_step"]["rate"] == 0.5
+    # Wilson's interval for 3 of 4, from its formula.
+    assert result.to_plain()["all"]["any_step"]["interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)

@@ -1,0 +1,1 @@
+"""What several tests share: small datasets, environments and agents."""

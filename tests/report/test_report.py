@@ -1,0 +1,251 @@
+"""The report: one file with everything inside, nothing from the network, nothing unescaped, numbers as they are."""
+
+import base64
+import json
+import re
+from datetime import datetime, timezone
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.tiny import tiny_config, tiny_dataset
+
+from gcb.analysis.analyse import FOLDER
+from gcb.cli.main import main
+from gcb.data import Dataset
+from gcb.envs.spec import World
+from gcb.errors import GCBError
+from gcb.evaluation.evaluate import Result
+from gcb.evaluation.rollouts import Outcome
+from gcb.report.report import write_report
+from gcb.report.report_success import table_1
+from gcb.report.run_groups import Group, grouped, read_runs
+from gcb.runs.config import TrainConfig, make_config, write_config
+from gcb.training.trainer import train
+from gcb.utils.files import read_json, sha256, write_json
+from gcb.utils.media import write_video
+
+NASTY = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+VOID = {"meta", "img", "br"}
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: every element that opens is closed, and what it would load is noted."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.tags: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), f"{tag} has {name}"
+            if name in ("src", "href", "srcset", "poster", "data", "action"):
+                self.loads.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def evaluated(run: Path, **successes: int) -> None:
+    """Write an eval.json of ten episodes in each mode, five of each task, the first of them successful."""
+    results = {}
+    for mode, count in successes.items():
+        tasks = ["drawer"] * 5 + ["button"] * 5
+        outcomes = [Outcome(task, 3 if i < count else None, i < count - 1) for i, task in enumerate(tasks)]
+        results[mode] = Result(mode, World("gcb/ButtonDrawer-v0"), 0, 2, outcomes).to_plain()
+    write_json(run / "eval.json", results)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two seeds of gcb and one of bc, the first with figures and videos."""
+    folder = tmp_path_factory.mktemp("report")
+    data = Dataset.from_arrays(
+        **tiny_dataset().arrays(), config={"env": "gcb/ButtonDrawer-v0", "seed": 0, "options": {"video": None}}
+    )
+    made = {}
+    for name, method, seed in (("one", "gcb", 0), ("two", "gcb", 1), (f"bc {NASTY[2:10]}", "bc", 0)):
+        made[name[:3]] = folder / name.replace("/", "")
+        config = tiny_config(method, steps=4, log_every=2, seed=seed)
+        train(config, data, made[name[:3]], quiet=True)
+    evaluated(made["one"], goal=5, strict=4)
+    evaluated(made["two"], goal=7, strict=4)
+    (made["one"] / FOLDER).mkdir()
+    (made["one"] / FOLDER / "map.png").write_bytes(b"\x89PNG not really")
+    rate = {"value": 0.5, "interval": [0.2, 0.8], "of": 10}
+    numbers: dict[str, Any] = {
+        "about": {"step": NASTY, "seed": 0},
+        "skipped": {"arithmetic": NASTY},
+        "values": {"pairs": 10, "pearson": rate, "spearman": {**rate, "value": None}},
+    }
+    write_json(made["one"] / FOLDER / "numbers.json", numbers)
+    write_video(made["one"] / "videos" / "goal.mp4", np.zeros((3, 32, 32, 3), np.uint8), fps=5)
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(runs: dict[str, Path]) -> str:
+    out = runs["one"].parent / "out" / "report.html"
+    when = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    write_report(list(runs.values()), out, title=NASTY, command=f"gcb report {NASTY}", when=when)
+    assert [path.name for path in out.parent.iterdir()] == ["report.html"]
+    return out.read_text()
+
+
+def test_nothing_is_asked_of_the_network(page: str) -> None:
+    found = Page(page)
+    assert found.loads
+    assert all(load.startswith(("data:", "#")) for load in found.loads)
+    assert not re.search(r"https?://|//[a-z]|url\(|@import", re.sub(r"base64,[^\"]*", "", page))
+    assert "default-src 'none'" in page
+    assert "script" not in found.tags
+    assert not {"link", "iframe", "object", "embed"} & set(found.tags)
+
+
+def test_nothing_of_the_users_is_markup(page: str) -> None:
+    assert "<script" not in page
+    assert NASTY in Page(page).words
+
+
+def test_pictures_and_videos_are_inside(page: str, runs: dict[str, Path]) -> None:
+    for path, kind in ((f"{FOLDER}/map.png", "image/png"), ("videos/goal.mp4", "video/mp4")):
+        content = base64.b64encode((runs["one"] / path).read_bytes()).decode()
+        assert f"data:{kind};base64,{content}" in page
+
+
+def test_successes_are_those_of_the_evaluations(page: str) -> None:
+    words = Page(page).words
+    # 5 and 7 of 10: mean .6; Wilson of 12 of 20; t(.975, 1) · sd / √2 = 12.706 · .1414 / 1.4142 = 1.271.
+    assert "0.600 ± 1.271 [0.387, 0.781]" in words
+    assert "by goal image" in words
+    assert "0.440 ± 0.026" in words  # the paper's GCB in Button and Drawer
+    assert "0.403 ± 0.041" in words
+    assert "2 × 10" in words
+    assert "one was evaluated at step 2; it has come to step 4 since" in words
+
+
+def test_it_says_where_it_comes_from(page: str) -> None:
+    words = Page(page).words
+    assert "2026-01-02 00:00 UTC" in words
+    assert "gcb/ButtonDrawer-v0" in words
+    assert "4 of 4" in words
+    assert "torch" in words
+    assert "method_config:" in words
+    assert "Left out: arithmetic" in words
+    assert "is not analysed yet: gcb analyse" in words
+
+
+def test_seeds_of_one_setting_are_one_group(runs: dict[str, Path]) -> None:
+    groups = grouped(read_runs([*runs.values(), runs["one"]]))
+    assert [(group.label, len(group.entries)) for group in groups] == [("gcb", 2), ("bc", 1)]
+    curve = groups[0].curve("actor_loss")
+    assert curve is not None
+    steps, mean, half = curve
+    assert steps.tolist() == [2, 4]
+    values = [[row["actor_loss"] for row in entry.metrics] for entry in groups[0].entries]
+    np.testing.assert_allclose(mean, np.mean(values, axis=0))
+    assert half is not None
+    np.testing.assert_allclose(half, 12.7062 * np.abs(np.diff(values, axis=0)[0]) / 2, rtol=1e-4)
+    assert groups[0].curve("no such thing") is None
+
+
+def configured(run: Path, config: TrainConfig[Any]) -> None:
+    """Put other settings in a run's folder, as if it had begun with them."""
+    write_config(run / "config.yaml", config)
+    write_json(run / "run.json", {**read_json(run / "run.json"), "config_sha256": sha256(run / "config.yaml")})
+
+
+def test_what_differs_is_in_the_label(runs: dict[str, Path], tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in runs["two"].iterdir():
+        if path.is_file():
+            (other / path.name).write_bytes(path.read_bytes())
+    configured(other, tiny_config("gcb", steps=4, log_every=2, seed=1, iql={"discount": 0.5}))
+    labels = [group.label for group in grouped(read_runs([runs["one"], other]))]
+    assert labels == ["gcb, iql.discount 0.99", "gcb, iql.discount 0.5"]
+    configured(other, make_config("gcb", "paper"))
+    assert [group.label for group in grouped(read_runs([runs["one"], other]))] == ["gcb, one", "gcb, other"]
+
+
+def test_one_setting_in_two_worlds_is_one_row_of_table_1(runs: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("config.yaml", "eval.json"):
+        (tmp_path / name).write_bytes((runs["one"] / name).read_bytes())
+    record = read_json(runs["one"] / "run.json")
+    record["data"] |= {"fingerprint": "another", "config": {"env": "gcb/Drawer-v0"}}
+    write_json(tmp_path / "run.json", record)
+    groups = grouped(read_runs([runs["one"], tmp_path]))
+    assert [group.label for group in groups] == ["gcb, Button and Drawer", "gcb, Drawer"]
+    table = str(table_1(groups))
+    assert table.count('<th scope="row">GCB</th>') == 1
+    # By goal in both worlds, and by example in the one that the paper's analogies are of.
+    assert table.count("<strong>0.500 [0.237, 0.763]</strong>") == 2
+    assert table.count("<strong>0.400 [0.168, 0.687]</strong>") == 1
+    twice = str(table_1([*groups, groups[0]]))
+    assert twice.count('<th scope="row">GCB</th>') == 2
+
+
+def test_a_run_that_has_only_begun(runs: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("config.yaml", "run.json"):
+        (tmp_path / name).write_bytes((runs["one"] / name).read_bytes())
+    write_report([tmp_path], tmp_path / "report.html")
+    words = Page((tmp_path / "report.html").read_text()).words
+    assert "None of these runs is evaluated yet" in words
+    assert "There are no metrics yet" in words
+    assert "none yet" in words
+
+
+def test_large_videos_stay_outside(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gcb.report.report_runs.LARGEST_VIDEO", 10)
+    write_report([runs["one"]], tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "data:video" not in text
+    assert "is too large for a page" in text
+
+
+def test_the_command_and_wrong_folders(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "r.html"
+    main(["report", str(runs["one"]), str(runs["two"]), "--out", str(out)])
+    assert f"report: {out}" in " ".join(capsys.readouterr().out.split())
+    assert f"gcb report {runs['one']} {runs['two']} --out {out}" in Page(out.read_text()).words
+    before = out.read_bytes()
+    for arguments, message in (
+        ([str(tmp_path / "nowhere")], "is not a folder; a run is a folder"),
+        ([str(tmp_path)], "is not a run: it has no run.json"),
+        ([], "no run is given"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["report", *arguments, "--out", str(out)])
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
+    assert out.read_bytes() == before
+
+
+def test_damaged_evaluations_are_named(runs: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("config.yaml", "run.json"):
+        (tmp_path / name).write_bytes((runs["one"] / name).read_bytes())
+    (tmp_path / "eval.json").write_text(json.dumps({"goal": {"all": {}, "tasks": {}}}))
+    with pytest.raises(GCBError, match=r"eval.json: goal is damaged"):
+        write_report([tmp_path], tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+    assert isinstance(grouped(read_runs([tmp_path]))[0], Group)

@@ -1,0 +1,77 @@
+"""Every ablation is one field away from what it is compared with, and can be trained."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.tiny import tiny_data_folder, tiny_dataset
+
+from gcb.cli.main import main
+from gcb.errors import GCBError
+from gcb.runs.ablations import ABLATIONS, ablated_config, difference
+from gcb.runs.config import make_config
+from gcb.runs.run_dir import Run
+from gcb.training.trainer import Sitting
+from gcb.utils.dataclass_io import differences, to_plain
+
+PAPER = [one.name for one in ABLATIONS.values() if one.figure != "added"]
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_one_field_and_no_more(name: str) -> None:
+    assert len(difference(name)) == 1
+    one = ABLATIONS[name]
+    reference = make_config("gcb") if one.reference is None else ablated_config(one.reference)
+    assert len(differences(to_plain(reference), to_plain(ablated_config(name)))) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in PAPER if name not in ("both_l2", "no_gradient")])
+def test_the_papers_own_are_one_field_from_the_papers_preset_too(name: str) -> None:
+    assert len(difference(name, "paper")) == 1
+
+
+def test_the_appendix_is_complete() -> None:
+    figures = {one.figure for one in ABLATIONS.values()} - {"added"}
+    assert figures == {"ablatedim", "ablateground", "ablatemetric", "ablateCG", "ablatedecoder", "ablatedynamics"}
+    sizes = {one.changes["method_config"]["size"] for one in ABLATIONS.values() if one.figure == "ablatedim"}
+    assert sizes | {make_config("gcb").method_config.size} == {32, 64, 128, 256, 512}
+    assert {one.world for one in ABLATIONS.values() if one.figure == "ablatedim"} == {"drawer"}
+    assert {one.world for one in ABLATIONS.values() if one.figure != "ablatedim"} == {"button_drawer"}
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_each_takes_a_step(name: str) -> None:
+    config = make_config("gcb", "smoke", {"device": "cpu", "batch_size": 8, **ABLATIONS[name].changes})
+    sitting = Sitting(config, tiny_dataset(), torch.device("cpu"))
+    figures = sitting.learner.step(sitting._next_frames(), 0)
+    assert all(torch.isfinite(value) for value in figures.values())
+
+
+def test_changes_of_the_training_apply_too() -> None:
+    config = ablated_config("ungrounded", changes={"seed": 3, "steps": 200})
+    assert (config.seed, config.steps, config.method_config.grounded) == (3, 200, False)
+
+
+def test_what_is_no_ablation_is_named() -> None:
+    with pytest.raises(GCBError, match=r"There is no ablation 'ungroundd'; did you mean ungrounded\?"):
+        ablated_config("ungroundd")
+    with pytest.raises(GCBError, match="In the preset paper the ablation no_gradient changes nothing"):
+        ablated_config("no_gradient", "paper")
+
+
+def test_the_command_lists_and_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["ablate", "--list"])
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ABLATIONS)
+    data, out = tiny_data_folder(tmp_path), tmp_path / "run"
+    words = ["--data", str(data), "--out", str(out), "--preset", "smoke", "--steps", "2", "--seed", "5", "--quiet"]
+    main(["ablate", "ungrounded", *words])
+    config = Run(out).config
+    assert (config.seed, config.steps, config.method_config.grounded) == (5, 2, False)
+    assert "grounded" in capsys.readouterr().out
+
+
+def test_the_command_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["ablate", "ungrounded"])
+    assert "gcb ablate NAME --data DIR --out RUN" in capsys.readouterr().err

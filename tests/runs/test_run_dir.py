@@ -1,0 +1,252 @@
+"""A run's folder: always one whole checkpoint, nothing executed, nothing of another run touched."""
+
+import io
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.tiny import tiny_config
+
+import gcb.runs.run_dir
+from gcb.errors import GCBError
+from gcb.runs.run_dir import CONFIG, POINTER, RECORD, Run, begin
+from gcb.utils.files import read_json
+
+RECORDED = {"data": {"fingerprint": "f", "shapes": {"observation": [32, 32, 3], "action": 2}}}
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def new_run(path: Path, *, checkpoints: int = 1, **changes: Any) -> Run:
+    path.mkdir(exist_ok=True)
+    run = begin(path, tiny_config("bc", **changes), RECORDED)
+    for step in range(1, checkpoints + 1):
+        run.save({"weight": torch.full((2, 3), float(step))}, {"note": step, "rng": torch.ones(4)}, step, 0.5, False)
+    return run
+
+
+def test_the_last_checkpoint_is_the_runs(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run", checkpoints=3)
+    weights, checkpoint = run.weights()
+    assert torch.equal(weights["weight"], torch.full((2, 3), 3.0))
+    assert (checkpoint.step, checkpoint.seconds, checkpoint.finished) == (3, 0.5, False)
+    assert run.state()["note"] == 3
+    assert sorted(os.listdir(run.path)) == [
+        "checkpoint.json",
+        "config.yaml",
+        "run.json",
+        "state-00000003.pt",
+        "weights-00000003.safetensors",
+    ]
+
+
+@pytest.mark.parametrize("survivors", [0, 1, 2])
+def test_a_kill_between_two_files_leaves_the_checkpoint_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int
+) -> None:
+    run = new_run(tmp_path / "run")
+    real, written = gcb.runs.run_dir.write_atomically, []
+
+    def dies(path: Path, content: bytes) -> None:
+        if len(written) == survivors:
+            raise KeyboardInterrupt
+        written.append(path)
+        real(path, content)
+
+    monkeypatch.setattr(gcb.runs.run_dir, "write_atomically", dies)
+    monkeypatch.setattr(gcb.runs.run_dir, "write_json", lambda path, value: dies(path, json.dumps(value).encode()))
+    with pytest.raises(KeyboardInterrupt):
+        run.save({"weight": torch.zeros(2, 3)}, {"note": 2}, 2, 1.0, False)
+    monkeypatch.undo()
+    again = begin(run.path, run.config, RECORDED)
+    assert again.weights()[0]["weight"][0, 0] == 1
+    assert again.state()["note"] == 1
+    assert not list(run.path.glob("*-00000002.*"))  # the next sitting clears up
+
+
+def test_only_a_trainers_own_halves_are_cleared(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    for name in (".weights-00000009.safetensors.7.tmp", ".checkpoint.json.7.tmp", ".eval.json.8.tmp"):
+        (run.path / name).write_bytes(b"half")
+    run.tidy()
+    assert sorted(path.name for path in run.path.glob(".*")) == [".eval.json.8.tmp"]  # an evaluation is writing it
+
+
+def test_a_full_disk_keeps_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = new_run(tmp_path / "run")
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(gcb.runs.run_dir, "write_atomically", full)
+    with pytest.raises(GCBError, match=r"No space left on device\. The last checkpoint is kept"):
+        run.save({"weight": torch.zeros(2, 3)}, {}, 2, 1.0, False)
+    assert run.weights()[1].step == 1
+
+
+def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    with pytest.raises(GCBError, match=r"weight is not finite after step 2.*checkpoint of step 1 is kept"):
+        run.save({"weight": torch.tensor([1.0, float("nan")])}, {}, 2, 1.0, False)
+    assert run.weights()[1].step == 1
+
+
+def weights_file(run: Run) -> Path:
+    return next(run.path.glob("weights-*"))
+
+
+def state_file(run: Run) -> Path:
+    return next(run.path.glob("state-*"))
+
+
+def test_truncated_and_altered_files_are_found_out(tmp_path: Path) -> None:
+    for kind, file, read in (("weights", weights_file, Run.weights), ("state", state_file, Run.state)):
+        run = new_run(tmp_path / f"cut {kind}")
+        file(run).write_bytes(file(run).read_bytes()[:-1])
+        with pytest.raises(GCBError, match=f"{kind}-00000001.* is damaged"):
+            read(run)
+        run = new_run(tmp_path / f"altered {kind}")
+        content = bytearray(file(run).read_bytes())
+        content[-1] ^= 1
+        file(run).write_bytes(content)
+        with pytest.raises(GCBError, match=f"{kind}-00000001.* is damaged"):
+            read(run)
+        run = new_run(tmp_path / f"missing {kind}")
+        file(run).unlink()
+        with pytest.raises(GCBError, match=f"{kind}-00000001.* is missing"):
+            read(run)
+
+
+class Malicious:
+    def __reduce__(self) -> Any:
+        return os.system, ("touch was-executed",)
+
+
+def test_a_malicious_state_is_refused_even_with_a_fitting_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = new_run(tmp_path / "run")
+    saved = io.BytesIO()
+    torch.save({"optimizer": Malicious()}, saved)
+    for kind, read, content in (
+        ("state", run.state, saved.getvalue()),
+        ("weights", run.weights, pickle.dumps(Malicious())),
+    ):
+        pointer = read_json(run.path / POINTER)
+        entry = pointer["files"][kind]
+        (run.path / entry["name"]).write_bytes(content)
+        entry["bytes"], entry["sha256"] = len(content), gcb.runs.run_dir.hashlib.sha256(content).hexdigest()
+        (run.path / POINTER).write_text(json.dumps(pointer))
+        with pytest.raises(GCBError, match="is not a"):
+            read()
+    assert not (tmp_path / "was-executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "gcb"}, "is a checkpoint of the method 'gcb', but the run's is 'bc'"),
+        ({"step": "soon"}, "is damaged"),
+        ({"files": {}}, "is damaged"),
+        ({"files": {"weights": {"name": "../outside", "sha256": "0"}, "state": {}}}, "is damaged"),
+    ],
+)
+def test_a_foreign_or_damaged_pointer_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    run = new_run(tmp_path / "run")
+    pointer = read_json(run.path / POINTER)
+    (run.path / POINTER).write_text(json.dumps({**pointer, **change}))
+    with pytest.raises(GCBError, match=message):
+        run.weights()
+
+
+def test_a_reader_follows_a_trainer_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, trainer = new_run(tmp_path / "run"), Run(tmp_path / "run")
+    real, looked = Run.checkpoint, []
+
+    def checkpoint(self: Run) -> Any:
+        found = real(self)
+        if self is run and not looked:
+            looked.append(found)
+            trainer.save({"weight": torch.full((2, 3), 2.0)}, {"note": 2}, 2, 1.0, False)
+        return found
+
+    monkeypatch.setattr(Run, "checkpoint", checkpoint)
+    weights, newer = run.weights()
+    assert newer.step == 2
+    assert weights["weight"][0, 0] == 2
+
+
+def test_a_changed_configuration_is_refused_field_by_field(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in run.path.iterdir()}
+    with pytest.raises(
+        GCBError, match=r"holds another run: iql\.discount is 0\.99 there and 0\.5 here; seed is 0"
+    ) as error:
+        begin(run.path, tiny_config("bc", seed=1, iql={"discount": 0.5}), RECORDED)
+    assert "steps" not in str(error.value)
+    with pytest.raises(GCBError, match="dataset's fingerprint is 'f' there and 'g' here"):
+        begin(run.path, run.config, {"data": {**RECORDED["data"], "fingerprint": "g"}})
+    assert before == {path.name: path.read_bytes() for path in run.path.iterdir()}
+
+
+def test_folders_that_are_no_runs_are_left_alone(tmp_path: Path) -> None:
+    config = tiny_config("bc")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.png").write_bytes(b"cat")
+    with pytest.raises(GCBError, match=r"photos holds other files \(cat\.png\)"):
+        begin(tmp_path / "photos", config, RECORDED)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(GCBError, match="is a file"):
+        begin(tmp_path / "file", config, RECORDED)
+    with pytest.raises(GCBError, match="is not a run: it has no run"):
+        Run(tmp_path / "photos")
+    with pytest.raises(GCBError, match="is not a folder"):
+        Run(tmp_path / "nowhere")
+    assert os.listdir(tmp_path / "photos") == ["cat.png"]
+
+
+def test_a_kill_in_the_first_moments_is_no_hindrance(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run", checkpoints=0)
+    (run.path / RECORD).unlink()
+    (run.path / ".run.json.77.tmp").write_bytes(b"{")
+    begin(run.path, tiny_config("bc", seed=5), RECORDED)  # nothing was trained: any settings will do
+    assert sorted(os.listdir(run.path)) == [CONFIG, RECORD]
+    with pytest.raises(GCBError, match="no checkpoint yet"):
+        Run(run.path).weights()
+
+
+def test_settings_that_are_not_the_runs_own_are_refused(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    path = run.path / CONFIG
+    path.write_text(path.read_text().replace("discount: 0.99", "discount: 0.98"))
+    with pytest.raises(GCBError, match=r"config\.yaml is not what the run began with"):
+        Run(run.path)
+
+
+def test_a_lost_pointer_is_no_new_beginning(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run", checkpoints=3, checkpoint_every=1)
+    (run.path / POINTER).unlink()
+    with pytest.raises(GCBError, match=r"checkpoint\.json is missing, but weights-00000003\.safetensors is there"):
+        begin(run.path, run.config, RECORDED)
+    assert weights_file(run).is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "is not readable JSON"),
+        (b"[]", "its format is not 'gcb-run'"),
+        (b'{"format": "gcb-run", "version": 99}', "has format version 99; this gcb reads version 1"),
+    ],
+)
+def test_other_records_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    run = new_run(tmp_path / "run")
+    (run.path / RECORD).write_bytes(content)
+    with pytest.raises(GCBError, match=message):
+        Run(run.path)

@@ -1,0 +1,70 @@
+"""Spread and effective rank by hand, and the alarm when they collapse."""
+
+import math
+import warnings
+
+import pytest
+import torch
+from torch import Tensor
+
+from gcb.methods import Frames
+from gcb.training.collapse import CollapseAlarm, CollapseWarning, effective_rank, representation_metrics, spread
+
+
+def test_spread_by_hand() -> None:
+    features = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
+    assert spread(features).item() == pytest.approx((math.sqrt(2) + 0) / 2)
+
+
+def test_effective_rank_counts_equal_directions() -> None:
+    corners = torch.cat([torch.eye(6), -torch.eye(6)])
+    assert effective_rank(corners).item() == pytest.approx(6)
+    assert effective_rank(corners @ torch.randn(6, 40).svd().V.T).item() == pytest.approx(6, abs=1e-4)
+
+
+def test_effective_rank_by_hand() -> None:
+    # Centred, singular values 3√2 and √2: shares ¾ and ¼.
+    features = torch.tensor([[3.0, 0, 0], [-3, 0, 0], [0, 1, 0], [0, -1, 0]]) + 7
+    expected = math.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
+    assert effective_rank(features).item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_line_and_a_point_have_rank_one() -> None:
+    assert effective_rank(torch.arange(10.0)[:, None] * torch.randn(1, 8) + 3).item() == pytest.approx(1, abs=1e-3)
+    assert effective_rank(torch.zeros(10, 8)).item() == 1
+
+
+class Embedding(torch.nn.Module):
+    """Just what the metrics ask of a method."""
+
+    def phi(self, state: Tensor, goal: Tensor) -> Tensor:
+        assert not self.training
+        return state + goal
+
+    def psi(self, state: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+def test_only_what_a_method_has_is_measured() -> None:
+    method, state = Embedding(), torch.randn(50, 4)
+    batch = Frames(state, state, state, *[torch.zeros(50)] * 3)
+    figures = representation_metrics(method, batch)  # pyright: ignore[reportArgumentType]
+    assert figures.keys() == {"phi_spread", "phi_relative_spread", "phi_rank"}
+    assert figures["phi_spread"] == pytest.approx(2 * spread(state).item(), rel=1e-5)
+    assert method.training
+
+
+HEALTHY = {"phi_spread": 0.4, "phi_relative_spread": 0.4, "phi_rank": 20.0}
+
+
+@pytest.mark.parametrize("broken", [{"phi_relative_spread": 0.004}, {"phi_rank": 1.2}])
+def test_a_collapse_is_told_once(broken: dict[str, float]) -> None:
+    alarm = CollapseAlarm()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alarm.check(HEALTHY, 100)
+    with pytest.warns(CollapseWarning, match="φ has collapsed at step 200"):
+        alarm.check({**HEALTHY, **broken}, 200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alarm.check({**HEALTHY, **broken}, 300)

@@ -1,0 +1,94 @@
+"""Where the figures go: metrics.jsonl always, the others where they are installed."""
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from helpers.tiny import tiny_config, tiny_dataset
+
+import gcb.training.loggers
+from gcb.errors import GCBError
+from gcb.training.loggers import JsonLines, TensorBoard, WeightsAndBiases, read_metrics
+from gcb.training.trainer import train
+
+
+def test_rows_after_the_checkpoint_and_torn_ones_are_cut(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1, "a": 1.0}\n{"step": 2, "a": null}\n{"step": 3}\n{"step": 4, "a')
+    sink = JsonLines(tmp_path, last_step=2)
+    sink.write(3, {"a": 5.0, "b": float("nan")})
+    sink.close()
+    assert path.read_bytes() == b'{"step": 1, "a": 1.0}\n{"step": 2, "a": null}\n{"step": 3, "a": 5.0, "b": null}\n'
+
+
+def test_a_row_under_way_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 1, "a": 1.0}\n{"step": 2, "a": 2.0}')
+    assert read_metrics(tmp_path) == [{"step": 1, "a": 1.0}]
+    assert read_metrics(tmp_path / "nowhere") == []
+
+
+def test_damage_before_the_last_checkpoint_is_found(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(tiny_config("blind", steps=4, checkpoint_every=2, log_every=1), tiny_dataset(), run, quiet=True)
+    content = (run / "metrics.jsonl").read_bytes()
+    (run / "metrics.jsonl").write_bytes(content + b'{"step": 5')  # a row under way is none
+    assert [row["step"] for row in read_metrics(run)] == [1, 2, 3, 4]
+    (run / "metrics.jsonl").write_bytes(content.replace(b'"step": 2', b'"step": 7'))
+    with pytest.raises(GCBError, match=r"metrics\.jsonl is damaged.*Only curves need it: delete it"):
+        read_metrics(run)
+    (run / "metrics.jsonl").unlink()
+    assert read_metrics(run) == []
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
+def test_what_is_not_installed_is_said_before_a_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(gcb.training.loggers, "find_spec", lambda package: None)
+    with pytest.raises(GCBError, match=rf"{name} is on, but not installed: pip install 'gcb\[{name}\]'"):
+        train(tiny_config("blind", **{name: True}), tiny_dataset(), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+class Recorder:
+    """In the place of another's logger: keeps what it is called with."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self.calls: list[Any] = [(arguments, named)]
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments, **named: self.calls.append((name, arguments, named))
+
+
+def test_tensorboard_gets_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Recorder  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    sink = TensorBoard(tmp_path, last_step=10)
+    sink.write(11, {"a": 1.0, "b": 2.0})
+    sink.sync()
+    sink.close()
+    calls = sink._writer.calls  # pyright: ignore[reportAttributeAccessIssue]
+    assert calls[0] == ((str(tmp_path / "tensorboard"),), {"purge_step": 11})
+    assert [call[1] for call in calls[1:]] == [("a", 1.0, 11), ("b", 2.0, 11), (), ()]
+
+
+@pytest.mark.parametrize(("said", "mode"), [(None, "offline"), ("online", "online")])
+def test_wandb_stays_offline_unless_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, mode: str
+) -> None:
+    started = Recorder()
+    module = ModuleType("wandb")
+    module.init = lambda **named: started.calls.append(named) or started  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    monkeypatch.setattr(os, "environ", {"WANDB_MODE": said} if said else {})
+    sink = WeightsAndBiases(tmp_path, {"seed": 1})
+    sink.write(5, {"a": 1.0})
+    sink.close()
+    assert started.calls[1]["mode"] == mode
+    assert started.calls[1]["config"] == {"seed": 1}
+    assert started.calls[2] == ("log", ({"a": 1.0},), {"step": 5})
+    assert started.calls[3][0] == "finish"

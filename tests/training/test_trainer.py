@@ -1,0 +1,362 @@
+"""The loop: stopped and gone on with is the same as never stopped, and a run that goes wrong says where."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.tiny import tiny_config, tiny_dataset
+from torch import Tensor
+
+import gcb.training.learner
+import gcb.training.trainer
+from gcb.data import Dataset, write_dataset
+from gcb.errors import GCBError
+from gcb.methods import METHODS, Features, Frames
+from gcb.methods.bc import Blind
+from gcb.runs.config import read_config, write_config
+from gcb.runs.run_dir import Run
+from gcb.training.collapse import CollapseWarning
+from gcb.training.learner import Learner
+from gcb.training.loggers import read_metrics
+from gcb.training.trainer import Sitting, Trained, train, turned_by_mirror
+from gcb.utils.files import folder_lock
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return tiny_dataset()
+
+
+def weights(path: Path) -> dict[str, Tensor]:
+    return Run(path).weights()[0]
+
+
+def assert_equal_runs(one: Path, other: Path) -> None:
+    """Bit for bit: networks, optimiser, generators; and the same metrics but for the time they took."""
+    first, second = weights(one), weights(other)
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    states = [Run(path).state() for path in (one, other)]
+    for part in ("sampler", "shifting", "watch"):
+        assert states[0][part] == states[1][part]
+    assert torch.equal(states[0]["torch"], states[1]["torch"])
+    moments = [state["optimizer"]["state"] for state in states]
+    for index, moment in moments[0].items():
+        assert torch.equal(moment["exp_avg_sq"], moments[1][index]["exp_avg_sq"])
+    rows = [[{**row, "seconds": 0} for row in read_metrics(path)] for path in (one, other)]
+    assert rows[0] == rows[1]
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Let the learner die after so many steps, as a kill would, without a checkpoint."""
+    real, done = Learner.step, []
+
+    def step(self: Learner, frames: Frames, number: int) -> dict[str, Tensor]:
+        if len(done) == steps:
+            raise Stopped
+        done.append(number)
+        return real(self, frames, number)
+
+    monkeypatch.setattr(Learner, "step", step)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_stopped_twice_equals_never_stopped(
+    tmp_path: Path, data: Dataset, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny_config(method, decay="cosine", warmup_steps=3, gradient_clip=1.0)
+    train(config, data, tmp_path / "whole", quiet=True)
+    for steps in (7, 6):  # dies after 7 of 12 with a checkpoint at 5; then after 11 with one at 10
+        with monkeypatch.context() as patch:
+            stop_after(patch, steps)
+            with pytest.raises(Stopped):
+                train(config, data, tmp_path / "parts", quiet=True)
+    done = train(config, data, tmp_path / "parts", quiet=True)
+    assert (done.done_before, done.step) == (10, 12)
+    assert_equal_runs(tmp_path / "whole", tmp_path / "parts")
+    assert [row["step"] for row in read_metrics(tmp_path / "parts")] == [4, 8, 12]
+
+
+def test_the_seed_decides_everything(tmp_path: Path, data: Dataset) -> None:
+    torch.manual_seed(77)
+    before = torch.get_rng_state()
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        train(tiny_config(seed=seed), data, tmp_path / name, quiet=True)
+    assert torch.equal(torch.get_rng_state(), before)  # the caller's own draws are not touched
+    assert_equal_runs(tmp_path / "one", tmp_path / "same")
+    one, other = weights(tmp_path / "one"), weights(tmp_path / "other")
+    assert not torch.equal(one["iql.value.0.weight"], other["iql.value.0.weight"])
+
+
+COMMAND = """
+import os, sys
+os.fsync = lambda descriptor: None
+from gcb.runs.config import read_config
+from gcb.training.trainer import train
+train(read_config(sys.argv[1]), sys.argv[2], sys.argv[3], quiet=True)
+"""
+
+
+def start(folder: Path) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-c", COMMAND, str(folder / "config.yaml"), str(folder / "data"), str(folder / "run")]
+    return subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE)
+
+
+@pytest.fixture
+def long_run(tmp_path: Path, data: Dataset) -> Path:
+    """A folder with a dataset and a configuration of a run of a few seconds, trained to its end beside it."""
+    write_dataset(data, tmp_path / "data")
+    config = tiny_config(steps=60, checkpoint_every=3, threads=1)
+    write_config(tmp_path / "config.yaml", config)
+    train(config, tmp_path / "data", tmp_path / "whole", quiet=True)
+    return tmp_path
+
+
+def wait_for_checkpoint(process: "subprocess.Popen[bytes]", run: Path, beyond: int) -> int:
+    """The step of the first checkpoint beyond a step."""
+    until = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < until:
+        if (run / "checkpoint.json").exists():
+            step = json.loads((run / "checkpoint.json").read_bytes())["step"]
+            if step > beyond:
+                return step
+        time.sleep(0.001)
+    pytest.fail("the run ended before it could be stopped")
+
+
+def test_stopped_from_outside_loses_only_what_came_after_the_checkpoint(long_run: Path) -> None:
+    process = start(long_run)
+    wait_for_checkpoint(process, long_run / "run", 0)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert b"KeyboardInterrupt" in errors
+    interrupted = Run(long_run / "run").checkpoint()
+    assert interrupted is not None
+    assert 3 <= interrupted.step < 60
+
+    process = start(long_run)
+    step = wait_for_checkpoint(process, long_run / "run", interrupted.step)
+    process.kill()
+    process.communicate()
+    killed = Run(long_run / "run").checkpoint()
+    assert killed is not None
+    assert step <= killed.step < 60
+
+    train(read_config(long_run / "config.yaml"), long_run / "data", long_run / "run", quiet=True)
+    assert_equal_runs(long_run / "whole", long_run / "run")
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path: Path, data: Dataset) -> None:
+    train(tiny_config("bc"), data, tmp_path / "run", quiet=True)
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+    done = train(tiny_config("bc"), data, tmp_path / "run", quiet=True)
+    assert done == Trained(tmp_path / "run", 12, done.seconds, done_before=12)
+    assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+
+
+def test_time_runs_out_at_a_checkpoint(tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, real = [0.0], Learner.step
+
+    def step(self: Learner, frames: Frames, number: int) -> dict[str, Tensor]:
+        now[0] += 2.0
+        return real(self, frames, number)
+
+    monkeypatch.setattr(Learner, "step", step)
+    monkeypatch.setattr(gcb.training.trainer.time, "monotonic", lambda: now[0])
+    config = tiny_config("bc", minutes=9 / 60)
+    done = train(config, data, tmp_path / "run", quiet=True)
+    assert (done.step, done.seconds) == (5, 10.0)
+    assert train(config, data, tmp_path / "run", quiet=True).done_before == 5
+
+
+def test_time_adds_up_over_sittings(tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny_config("bc")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 5)
+        with pytest.raises(Stopped):
+            train(config, data, tmp_path / "run", quiet=True)
+    kept = Run(tmp_path / "run").checkpoint()
+    assert kept is not None
+    assert train(config, data, tmp_path / "run", quiet=True).seconds > kept.seconds > 0
+
+
+class Breaking(Blind):
+    """A method whose loss goes wrong at a given step."""
+
+    name = "breaking"
+    value = float("nan")
+    steps = 0
+
+    def learn(self, batch: Frames) -> Features:
+        features = super().learn(batch)
+        type(self).steps += 1
+        if self.steps == 8:
+            features.logs["own_loss"] = torch.tensor(self.value)
+            features.loss = features.loss + self.value
+        return features
+
+
+@pytest.mark.parametrize(("value", "says"), [(float("nan"), "nan"), (float("inf"), "inf"), (1e7, "1e\\+07 .*max_loss")])
+def test_a_run_that_diverges_says_where(
+    tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch, value: float, says: str
+) -> None:
+    monkeypatch.setitem(METHODS, "breaking", Breaking)
+    monkeypatch.setattr(Breaking, "value", value)
+    monkeypatch.setattr(Breaking, "steps", 0)
+    with pytest.raises(GCBError, match=f"representation_loss is {says.split()[0]} at step 8") as error:
+        train(tiny_config("breaking"), data, tmp_path / "run", quiet=True)
+    assert "checkpoint of step 5 is kept" in str(error.value)
+    assert Run(tmp_path / "run").weights()[1].step == 5
+
+
+def test_another_dataset_is_refused(tmp_path: Path, data: Dataset) -> None:
+    train(tiny_config("bc"), data, tmp_path / "run", quiet=True)
+    with pytest.raises(GCBError, match="dataset's fingerprint is"):
+        train(tiny_config("bc"), tiny_dataset(seed=1), tmp_path / "run", quiet=True)
+    with pytest.raises(GCBError, match=r"shapes.observation is \[32, 32, 3\] there and \[40, 40, 3\] here"):
+        train(tiny_config("bc"), tiny_dataset(size=40), tmp_path / "run", quiet=True)
+    with pytest.raises(GCBError, match=r"shapes.action is 2 there and 3 here"):
+        train(tiny_config("bc"), tiny_dataset(actions=3), tmp_path / "run", quiet=True)
+    with pytest.raises(GCBError, match="steps is 12 there and 13 here"):
+        train(tiny_config("bc", steps=13), data, tmp_path / "run", quiet=True)
+
+
+def test_what_cannot_be_trained_on_is_refused_before_a_folder_is_made(tmp_path: Path, data: Dataset) -> None:
+    for wrong, message in (
+        (tmp_path / "nowhere", "nowhere is not a folder"),
+        (Dataset.from_arrays(np.zeros((3, 8, 8, 3), np.float32), np.zeros((2, 2), np.float32), [2]), "accepted: uint8"),
+        (Dataset.from_arrays(np.zeros((3, 8, 8, 3), np.uint8), np.zeros((2, 2), int), [2]), "floating point"),
+        (tiny_dataset(size=16), "too small for this encoder"),
+        (Dataset.from_arrays(data.frames, data.actions, data.episode_length), "have no goal of their own"),
+    ):
+        with pytest.raises(GCBError, match=message):
+            train(tiny_config("bc"), wrong, tmp_path / "run", quiet=True)
+    with pytest.raises(GCBError, match="device is 'cuda'; on this machine there is cpu"):
+        train(tiny_config("bc", device="cuda"), data, tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_damaged_dataset_is_refused_before_a_folder_is_made(tmp_path: Path, data: Dataset) -> None:
+    write_dataset(data, tmp_path / "data")
+    with open(tmp_path / "data" / "frames.npy", "r+b") as frames:
+        frames.seek(5000)
+        frames.write(b"\0\1\2\3")
+    with pytest.raises(GCBError, match=r"is damaged: frames\.npy differs from the SHA-256"):
+        train(tiny_config("bc"), tmp_path / "data", tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_at_once_in_one_folder_are_refused(tmp_path: Path, data: Dataset) -> None:
+    (tmp_path / "run").mkdir()
+    with folder_lock(tmp_path / "run"), pytest.raises(GCBError, match="is in use"):
+        train(tiny_config("bc"), data, tmp_path / "run", quiet=True)
+
+
+def test_the_observer_sees_every_checkpoint(tmp_path: Path, data: Dataset) -> None:
+    seen = []
+
+    def observe(agent: Any, step: int) -> dict[str, float]:
+        seen.append(step)
+        assert agent.act(data.frames[0], goal=data.frames[3]).shape == (2,)
+        assert not agent.method.training
+        return {"eval_goal": 0.5} if step == 10 else {}
+
+    train(tiny_config(), data, tmp_path / "run", quiet=True, on_checkpoint=observe)
+    assert seen == [5, 10, 12]
+    assert {"step": 10, "eval_goal": 0.5} in read_metrics(tmp_path / "run")
+    train(tiny_config(), data, tmp_path / "unseen", quiet=True)
+    assert all(torch.equal(one, weights(tmp_path / "unseen")[name]) for name, one in weights(tmp_path / "run").items())
+
+
+class Constant(Blind):
+    """A representation that says the same of everything."""
+
+    name = "constant"
+
+    def psi(self, state: Tensor) -> Tensor:
+        return torch.ones(len(state), 4)
+
+
+def test_a_collapse_is_told(tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "constant", Constant)
+    with pytest.warns(CollapseWarning, match="ψ has collapsed at step 4") as caught:
+        train(tiny_config("constant"), data, tmp_path / "run", quiet=True)
+    assert len([one for one in caught if one.category is CollapseWarning]) == 1
+    assert read_metrics(tmp_path / "run")[0]["psi_spread"] == 0
+
+
+def test_every_figure_is_logged(tmp_path: Path, data: Dataset) -> None:
+    train(tiny_config(), data, tmp_path / "run", quiet=True)
+    rows = read_metrics(tmp_path / "run")
+    assert [row["step"] for row in rows] == [4, 8, 12]
+    for name in ("seconds", "representation_loss", "critic_loss", "value_loss", "actor_loss", "phi_rank", "psi_spread"):
+        assert np.isfinite(rows[-1][name])
+
+
+@pytest.mark.parametrize(("method", "low", "high"), [("bc", 0.8, 1.0), ("blind", 0.0, 0.65)])
+def test_who_sees_the_goal_learns_where_to_go(tmp_path: Path, method: str, low: float, high: float) -> None:
+    """In which direction the bar must move can only be known from state and goal together."""
+    data = tiny_dataset(episodes=20)
+    settings = {"learning_rate": 1e-3, "method_config": {"learning_rate": 1e-3, "size": 64}, "shift": 0}
+    config = tiny_config(
+        method, steps=200, batch_size=64, goals={"original": 1.0, "future": 0, "next_frame": 0}, **settings
+    )
+    train(config, data, tmp_path / "run", quiet=True)
+    agent = gcb.load(tmp_path / "run")
+    new = tiny_dataset(episodes=20, seed=1)
+    goals = new.frames[new.episode_goal_frame[new.episode_of_transition]]
+    actions = agent.act(new.frames[new.frame_of_transition], goal=goals)
+    right = (np.sign(actions[:, 0]) == np.sign(new.actions[:, 0])).mean()
+    assert low <= right <= high
+
+
+def test_vectors_train_through_the_same_loop(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    vectors = Dataset.from_arrays(rng.normal(size=(22, 5)), rng.uniform(-1, 1, (20, 2)), [10, 10])
+    config = tiny_config(goals={"original": 0.0, "future": 0.9, "next_frame": 0.1})
+    assert train(config, vectors, tmp_path / "run", quiet=True).step == 12
+
+
+def test_half_of_the_samples_are_mirrored_with_their_actions() -> None:
+    of_our_worlds = Dataset.from_arrays(**tiny_dataset(actions=5).arrays(), config={"env": "gcb/Drawer-v0"})
+    plain, mirrored = (
+        Sitting(tiny_config("bc", batch_size=64, shift=0, mirror=on), of_our_worlds, torch.device("cpu"))._next_frames()
+        for on in (False, True)
+    )
+    turned = (mirrored.state != plain.state).flatten(1).any(1)
+    assert 16 < turned.sum() < 48
+    assert torch.equal(mirrored.goal[turned], plain.goal[turned].flip(2))
+    assert torch.equal(mirrored.goal[~turned], plain.goal[~turned])
+    assert torch.equal(mirrored.action[turned], plain.action[turned] * torch.tensor([1, -1, 1, -1, 1]))
+    assert torch.equal(mirrored.action[~turned], plain.action[~turned])
+
+
+@pytest.mark.parametrize(
+    ("config", "dimensions"),
+    [
+        ({"env": "gcb/ButtonDrawer-v0"}, (1, 3)),
+        ({"env": "Pendulum-v1"}, ()),
+        ({"env": "Pendulum-v1", "adapter": "goal"}, ()),
+        ({"env": "Pendulum-v1", "adapter": "mine:Own"}, ()),
+        ({}, ()),
+    ],
+)
+def test_only_a_world_that_says_how_is_mirrored(config: dict[str, str], dimensions: tuple[int, ...]) -> None:
+    assert turned_by_mirror(Dataset.from_arrays(**tiny_dataset().arrays(), config=config)) == dimensions

@@ -1,0 +1,128 @@
+"""Files that are wholly there or not at all."""
+
+import errno
+import fcntl
+import hashlib
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from gcb.errors import GCBError
+from gcb.utils.files import (
+    atomic_file,
+    disk_faults,
+    folder_lock,
+    read_json,
+    sha256,
+    updating,
+    write_atomically,
+    write_json,
+)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+    with pytest.raises(TypeError), atomic_file(path) as handle:
+        handle.writelines([b"new", None])  # pyright: ignore[reportCallIssue, reportArgumentType]
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_reader_meanwhile_sees_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+    with atomic_file(path) as handle:
+        handle.write(b"new")
+        handle.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    real_sync, real_replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda file: (order.append("fsync"), real_sync(file)))
+    monkeypatch.setattr(os, "replace", lambda old, new: (order.append("replace"), real_replace(old, new)))
+    write_atomically(tmp_path / "file", b"bytes")
+    assert order == ["fsync", "replace", "fsync"]  # the file, its name, the folder that holds the name
+
+
+def test_json_is_the_same_whatever_the_order(tmp_path: Path) -> None:
+    write_json(tmp_path / "one", {"b": 1, "a": [2.5, None]})
+    write_json(tmp_path / "two", {"a": [2.5, None], "b": 1})
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert read_json(tmp_path / "one") == {"a": [2.5, None], "b": 1}
+    (tmp_path / "one").write_bytes(b"\xff{")
+    with pytest.raises(GCBError, match="one is not readable JSON"):
+        read_json(tmp_path / "one")
+
+
+def test_a_changed_number_in_json_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_json(path, {"rate": 0.25, 3: "three", 10: None})
+    assert read_json(path) == {"rate": 0.25, "3": "three", "10": None}
+    path.write_text(path.read_text().replace("0.25", "0.35"))
+    with pytest.raises(GCBError, match="file is damaged: it differs from the checksum in it"):
+        read_json(path)
+    path.write_text('{"rate": 0.35}')  # another's file, or an older one, has none
+    assert read_json(path) == {"rate": 0.35}
+    with pytest.raises(GCBError, match="nowhere could not be read: No such file"):
+        read_json(tmp_path / "nowhere")
+
+
+def test_sha256_of_more_than_one_chunk(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 5000
+    (tmp_path / "file").write_bytes(content)
+    assert sha256(tmp_path / "file") == hashlib.sha256(content).hexdigest()
+    (tmp_path / "abc").write_bytes(b"abc")
+    assert sha256(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-2
+
+
+def test_a_locked_folder_is_refused_until_it_is_free(tmp_path: Path) -> None:
+    with folder_lock(tmp_path), pytest.raises(GCBError, match="in use"), folder_lock(tmp_path):
+        pass
+    with folder_lock(tmp_path):
+        pass
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(GCBError, match="nowhere could not be opened"), folder_lock(tmp_path / "nowhere"):
+        pass
+
+
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(GCBError, match=r"could not be locked \(No locks available\)"), folder_lock(tmp_path):
+        pass
+
+
+def test_updates_wait_for_each_other_and_leave_no_trace(tmp_path: Path) -> None:
+    def count() -> None:
+        for _ in range(10):
+            with updating(path):
+                write_json(path, {"count": read_json(path)["count"] + 1})
+
+    path = tmp_path / "file"
+    write_json(path, {"count": 0})
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read_json(path) == {"count": 40}
+    assert os.listdir(tmp_path) == ["file"]
+    with pytest.raises(FileNotFoundError), updating(path):
+        (tmp_path / "nowhere").read_bytes()
+
+
+def test_a_refusal_of_the_system_names_the_file_and_the_reason(tmp_path: Path) -> None:
+    with (
+        pytest.raises(GCBError, match=r"run could not be written: No such file or directory\. Nothing was kept"),
+        disk_faults("run"),
+    ):
+        write_atomically(tmp_path / "nowhere" / "file", b"")
