@@ -10,7 +10,7 @@ from rich.table import Table
 
 from benchmarks.rows import Row
 
-GROUPS = ("worlds", "goals", "sampler", "training", "methods", "theory", "analysis", "explorer")
+GROUPS = ("envs", "goals", "sampler", "training", "methods", "theory", "analysis", "explorer")
 WIDTH_OF_LOGS = 140
 
 

@@ -18,7 +18,7 @@ from benchmarks.rows import Row, cpu_seconds
 from gcb.agent.agent import Agent
 from gcb.agent.build import build
 from gcb.data import CollectConfig, collect
-from gcb.envs import WORLDS
+from gcb.envs import ENVS
 from gcb.explorer.choices import ByExample, SceneChoice
 from gcb.explorer.play import Event, play
 from gcb.explorer.studio import Studio
@@ -34,7 +34,7 @@ PORT = 8700
 
 def run() -> list[Row]:
     torch.set_num_threads(1)
-    rows = [row for env in WORLDS for row in _watching(env)]
+    rows = [row for env in ENVS for row in _watching(env)]
     return [*rows, _starting()]
 
 
@@ -54,7 +54,7 @@ def _watching(env: str) -> list[Row]:
         steps += _seconds_of_steps(play(agent, stage, view, example=(there.before, there.after)))
     studio.close()
     stage.close()
-    name, milliseconds = WORLDS[env].name, 1e3 * np.array(steps)
+    name, milliseconds = ENVS[env].name, 1e3 * np.array(steps)
     text = f"agent, expert, and their pictures; the slowest of 20 takes {np.quantile(milliseconds, 0.95):.0f} ms"
     return [
         Row(f"{name}: a step that is watched, ms", float(milliseconds.mean()), 60.0, text),

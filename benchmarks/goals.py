@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.rows import Row
-from gcb.envs import WORLDS, make_world
+from gcb.envs import ENVS, make_env
 from gcb.envs.layout import GRIPPER, TRAVEL
 from gcb.envs.scene import draw_opening
 
@@ -13,7 +13,7 @@ PRESSES = 60
 
 
 def run() -> list[Row]:
-    return [_other_extreme(), *(_solved_at_the_start(env_id) for env_id in WORLDS), _beside_the_button()]
+    return [_other_extreme(), *(_solved_at_the_start(env_id) for env_id in ENVS), _beside_the_button()]
 
 
 def _other_extreme() -> Row:
@@ -25,16 +25,16 @@ def _other_extreme() -> Row:
 
 def _solved_at_the_start(env_id: str) -> Row:
     """How often the first frame already counts as success."""
-    env = make_world(env_id, image_size=8, task="drawer")
+    env = make_env(env_id, image_size=8, task="drawer")
     solved = sum(env.reset(seed=seed)[1]["success"] for seed in range(EPISODES))
     env.close()
-    name = f"{WORLDS[env_id].name}: drawer episodes solved at the start"
+    name = f"{ENVS[env_id].name}: drawer episodes solved at the start"
     return Row(name, solved / EPISODES, None, f"{solved} of {EPISODES} episodes")
 
 
 def _beside_the_button() -> Row:
     """Where the finger stands in goal images of the button task, from the middle of the cap (radius 30 mm)."""
-    env = make_world("gcb/ButtonDrawer-v0", image_size=8, task="button")
+    env = make_env("gcb/ButtonDrawer-v0", image_size=8, task="button")
     beside = []
     for seed in range(PRESSES):
         _, info = env.reset(seed=seed)

@@ -7,7 +7,7 @@ from benchmarks.training import random_pictures
 from gcb.methods import METHODS
 from gcb.models.networks import parameters_size
 from gcb.runs.config import make_config
-from gcb.training.trainer import Sitting
+from gcb.training.trainer import Trainer
 
 ROUNDS = 7
 LIMIT = 2.5
@@ -16,17 +16,17 @@ LIMIT = 2.5
 def run() -> list[Row]:
     """Sampling and augmentation included; the preset is laptop, its batch and encoder the same for all."""
     data = random_pictures()
-    sittings = {
-        name: Sitting(make_config(name, "laptop", {"device": "cpu"}), data, torch.device("cpu")) for name in METHODS
+    trainers = {
+        name: Trainer(make_config(name, "laptop", {"device": "cpu"}), data, torch.device("cpu")) for name in METHODS
     }
-    jobs = [lambda sitting=sitting: sitting.learner.step(sitting._next_frames(), 0) for sitting in sittings.values()]
-    times = dict(zip(sittings, cpu_medians(*jobs, rounds=ROUNDS), strict=True))
+    jobs = [lambda trainer=trainer: trainer.learner.step(trainer._next_frames(), 0) for trainer in trainers.values()]
+    times = dict(zip(trainers, cpu_medians(*jobs, rounds=ROUNDS), strict=True))
     return [
         Row(
             f"{name}: training step / gcb's",
             times[name] / times["gcb"],
             LIMIT if name != "gcb" else None,
-            f"{1e3 * times[name]:.0f} ms on one core, {parameters_size(sitting.learner.method) / 1e6:.2f} M parameters",
+            f"{1e3 * times[name]:.0f} ms on one core, {parameters_size(trainer.learner.method) / 1e6:.2f} M parameters",
         )
-        for name, sitting in sittings.items()
+        for name, trainer in trainers.items()
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, interleaved
-from gcb.data import Dataset, GoalShares, Sampler, write_dataset
+from gcb.data import Dataset, GoalSampling, Sampler, write_dataset
 
 BATCH = 256
 EPISODES, LENGTH = 200, 50
@@ -18,7 +18,7 @@ def run() -> list[Row]:
     data = _images()
     with tempfile.TemporaryDirectory() as folder:
         stored = write_dataset(data, Path(folder) / "data")
-        sampler = Sampler(stored, GoalShares(), np.random.default_rng(0))
+        sampler = Sampler(stored, GoalSampling(), np.random.default_rng(0))
         rng, into = np.random.default_rng(1), np.empty((3 * BATCH, *data.frames.shape[1:]), np.uint8)
         sampling, copying = interleaved(
             lambda: sampler.sample(BATCH),

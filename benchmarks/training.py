@@ -12,12 +12,12 @@ from benchmarks.rows import Row, cpu_medians
 from gcb.agent.agent import Agent
 from gcb.agent.build import build
 from gcb.data import Dataset
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.evaluation.evaluate import evaluate
-from gcb.methods import Frames, Shapes
+from gcb.methods import Batch, Shapes
 from gcb.models.networks import ImageEncoder
 from gcb.runs.config import make_config
-from gcb.training.trainer import Sitting
+from gcb.training.trainer import Trainer
 
 EPISODES, LENGTH = 40, 50
 ROUNDS = {"laptop": 9, "paper": 4}
@@ -38,13 +38,13 @@ def _steps(preset: str, data: Dataset, peak: float) -> list[Row]:
     images is also compared with its own.
     """
     config = make_config("gcb", preset, {"device": "cpu"})
-    sitting = Sitting(config, data, torch.device("cpu"))
-    frames, method = sitting._next_frames(), sitting.learner.method
-    made = _recorded(method, lambda: sitting.learner.step(frames, 0))
+    trainer = Trainer(config, data, torch.device("cpu"))
+    frames, method = trainer._next_frames(), trainer.learner.method
+    made = _recorded(method, lambda: trainer.learner.step(frames, 0))
     six = _six_passes(method, frames)
     step, learned, passes, own = cpu_medians(
-        lambda: sitting.learner.step(sitting._next_frames(), 0),
-        lambda: sitting.learner.step(frames, 0),
+        lambda: trainer.learner.step(trainer._next_frames(), 0),
+        lambda: trainer.learner.step(frames, 0),
         lambda: _replay(six),
         lambda: _replay(made),
         rounds=ROUNDS[preset],
@@ -64,7 +64,7 @@ Pass = tuple[ImageEncoder, tuple[Tensor, ...], bool]
 """An encoder, its images, and whether a gradient comes back."""
 
 
-def _six_passes(method: Any, frames: Frames) -> list[Pass]:
+def _six_passes(method: Any, frames: Batch) -> list[Pass]:
     """What suffices when no RL gradient enters ψ: ψ on s and g with a gradient, on s' without; φ on (s, g) with, on
     (s', g) and (g, g) without.
     """
@@ -127,13 +127,13 @@ def _acting() -> list[Row]:
     state, wanted = torch.from_numpy(image[None].copy()), torch.from_numpy(goal[None].copy())
     for preset in ROUNDS:
         agent = _agent(preset)
-        pursuit = agent.pursue(image, goal=goal)
+        pursuit = agent.start_task(image, goal=goal)
         task = agent.method.goal_features(state, state, wanted)
 
         def bare(agent: Agent = agent, task: Tensor = task) -> None:
             method = agent.method
             with torch.inference_mode():
-                asked = method.goal_features(state, state, wanted) if method.task_moves else task
+                asked = method.goal_features(state, state, wanted) if method.task_depends_on_state else task
                 agent.iql.actor(torch.cat([method.state_features(state), asked], -1))
 
         acting, forward = cpu_medians(lambda pursuit=pursuit: pursuit.act(image), bare, rounds=ACTS)
@@ -146,7 +146,7 @@ def _evaluating() -> Row:
     """Whole episodes, goal rollouts and the policy's passes included, against the worlds' own time."""
     agent = _agent("laptop")
     began = time.perf_counter()
-    result = evaluate(agent, World("gcb/ButtonDrawer-v0"), "strict", episodes=EVALUATED, batch=10, quiet=True)
+    result = evaluate(agent, EnvSpec("gcb/ButtonDrawer-v0"), "strict", episodes=EVALUATED, batch=10, quiet=True)
     seconds = time.perf_counter() - began
     text = f"{EVALUATED} episodes in {seconds:.0f} s, {100 * seconds / EVALUATED:.0f} s for 100, one process"
     return Row("evaluation / its env steps", seconds / result.env_seconds, 2.0, text)

@@ -16,7 +16,7 @@ import gcb
 from gcb.analysis import scenes
 from gcb.analysis.analyse import FOLDER, NUMBERS, analyse
 from gcb.data import open_dataset
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate_run
 from gcb.report.report import write_report
@@ -32,7 +32,7 @@ SEED = 11
 TIMES = {False: 40, True: 4}
 """Corruptions of each part; the cheap ones get more."""
 WHEN = datetime(2024, 1, 1)
-KEY = scenes.Job(World("none"), 0)
+KEY = scenes.Job(EnvSpec("none"), 0)
 
 
 class Part(NamedTuple):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gcb.analysis.analyse import FOLDER, analyse
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.evaluation.evaluate import Result, _write
 from gcb.evaluation.rollouts import Outcome
 from gcb.runs.run_dir import Run, read_results
@@ -96,7 +96,7 @@ def _evaluations_at_once(made: Path) -> Row:
 
     def write(writer: int) -> None:
         for entry in range(ENTRIES):
-            _write(Run(made), Result(f"mode-{writer}-{entry}", World("none"), 0, 1, [one]))
+            _write(Run(made), Result(f"mode-{writer}-{entry}", EnvSpec("none"), 0, 1, [one]))
 
     children = []
     for writer in range(WRITERS):

@@ -18,7 +18,7 @@ import gcb
 from gcb.analysis import scenes
 from gcb.data import import_data, open_dataset
 from gcb.data.format import MANIFEST, file_entry
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate_run
 from gcb.report.report import write_report
@@ -109,7 +109,7 @@ def _datasets(data: Path, folder: Path, harm: Harmful) -> Iterator[Offer]:
     (folder / "bare.npz").write_bytes(pickle.dumps(harm))
     yield "pickle as .npz", lambda: import_data(folder / "bare.npz", folder / "out", quiet=True)
     kept: dict[str, Any] = {name: objects for name in scenes.Scenes.__dataclass_fields__}
-    job = scenes.Job(World("none"), 0)
+    job = scenes.Job(EnvSpec("none"), 0)
     np.savez(folder / scenes.KEPT, key=np.array(scenes._key(job)), **kept)
     yield "kept scenes of objects", lambda: scenes.fresh_scenes(job, 1, folder, quiet=True)
 

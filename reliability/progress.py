@@ -40,8 +40,8 @@ def _commands(folder: Path, quick: bool) -> Iterator[tuple[str, tuple[object, ..
     yield "sweep", stage.sweep_words(folder / "sweep", data.parent, seeds=1, workers=1)
     if quick:
         return
-    world = ("--env", "gcb/Drawer-v0")
-    yield "collect", ("collect", "--out", folder / "drawer", *world, "--transitions", 40, "--image-size", 16)
-    yield "expert", ("expert", *world, "--episodes", 2)
+    env = ("--env", "gcb/Drawer-v0")
+    yield "collect", ("collect", "--out", folder / "drawer", *env, "--transitions", 40, "--image-size", 16)
+    yield "expert", ("expert", *env, "--episodes", 2)
     yield "analyse", ("analyse", out, "--samples", 6, "--pool", 20, "--points", 12, "--rows", 1, "--workers", 1)
     yield "theory", ("theory", "--out", folder / "theory", "--quick")

@@ -72,7 +72,18 @@ def learned(run: Path) -> tuple[Any, ...]:
 
 def sweep_words(out: Path, data_root: Path, seeds: int = 2, workers: int = 2) -> tuple[object, ...]:
     """The words of a `gcb sweep` of small runs in the world without a simulator."""
-    what = ("--methods", "blind", "--worlds", "slide", "--preset", "smoke", "--modes", "goal", "--episodes", 3)
+    what = (
+        "--methods",
+        "goal_agnostic_bc",
+        "--worlds",
+        "slide",
+        "--preset",
+        "smoke",
+        "--modes",
+        "goal",
+        "--episodes",
+        3,
+    )
     how = ("--seeds", seeds, "--workers", workers)
     return ("sweep", "--out", out, "--data-root", data_root, *what, *how, "--set", *SIZES)
 

@@ -1,5 +1,5 @@
 """What a user holds: an agent that acts towards a goal image, or by analogy with an example pair."""
 
-from gcb.agent.agent import Agent, Example, Pursuit, load
+from gcb.agent.agent import Agent, Example, TaskPolicy, load
 
-__all__ = ["Agent", "Example", "Pursuit", "load"]
+__all__ = ["Agent", "Example", "TaskPolicy", "load"]

@@ -44,25 +44,27 @@ class Agent:
         example: Example | None = None,
         first: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
-        spread: float = 1.0,
+        eval_temperature: float = 1.0,
     ) -> np.ndarray:
         """The mean action towards `goal`, or for the task that leads from example[0] to example[1].
 
         `first` is what was seen when the task began; left out, the task begins now. With `rng` the action is drawn from
-        the policy, with `spread` times its own spread: a mean can come to rest where a draw goes on (an evaluation in
-        our worlds takes .5). For whole episodes `pursue` is shorter, and faster where the task's features do not
+        the policy, with `eval_temperature` times its own eval_temperature: a mean can come to rest where a draw goes on (an evaluation in
+        our worlds takes .5). For whole episodes `start_task` is shorter, and faster where the task's features do not
         change on the way.
         """
-        pursuit = self.pursue(observation if first is None else first, goal=goal, example=example)
+        pursuit = self.start_task(observation if first is None else first, goal=goal, example=example)
         noise = None
         if rng is not None:
             batch = np.shape(observation)[: np.ndim(observation) - len(self.shapes.observation)]
-            noise = spread * rng.standard_normal((*batch, self.shapes.action))
+            noise = eval_temperature * rng.standard_normal((*batch, self.shapes.action))
         return pursuit.act(observation, noise)
 
-    def pursue(self, first: np.ndarray, *, goal: np.ndarray | None = None, example: Example | None = None) -> "Pursuit":
-        """Begin a task (or a batch of them) at the observation `first`; the `Pursuit` then acts step by step."""
-        return Pursuit(self, self._batch(first, "first"), self._task(goal, example))
+    def start_task(
+        self, first: np.ndarray, *, goal: np.ndarray | None = None, example: Example | None = None
+    ) -> "TaskPolicy":
+        """Begin a task (or a batch of them) at the observation `first`; the `TaskPolicy` then acts step by step."""
+        return TaskPolicy(self, self._batch(first, "first"), self._task(goal, example))
 
     def value(
         self,
@@ -73,7 +75,7 @@ class Agent:
         first: np.ndarray | None = None,
     ) -> np.ndarray:
         """V(s, task): the discounted probability of success, as IQL sees it."""
-        pursuit = self.pursue(observation if first is None else first, goal=goal, example=example)
+        pursuit = self.start_task(observation if first is None else first, goal=goal, example=example)
         return pursuit.value(observation)
 
     def phi(self, state: np.ndarray, goal: np.ndarray) -> np.ndarray:
@@ -96,7 +98,7 @@ class Agent:
             raise GCBError("say what to do by goal=… or by example=(s_a, g_a): one of the two.")
         if goal is not None:
             return self._batch(goal, "goal")
-        if not self.method.by_example:
+        if not self.method.supports_analogy:
             raise GCBError(f"{self.method.name} cannot be told what to do by an example; give it a goal.")
         if not isinstance(example, tuple | list) or len(example) != 2:
             raise GCBError("example is not a pair; accepted: (s_a, g_a), what was there before and after.")
@@ -126,13 +128,13 @@ class Agent:
         return array[0] if np.ndim(like) == len(self.shapes.observation) and len(array) == 1 else array
 
 
-class Pursuit:
+class TaskPolicy:
     """A task under way, or a batch of them: what it asks is worked out once where that is all it needs."""
 
     def __init__(self, agent: Agent, first: Tensor, task: Tensor | tuple[Tensor, Tensor]) -> None:
         self._agent, self._first, self._task = agent, first, task
         self._features: Tensor | None = None
-        if not agent.method.task_moves:
+        if not agent.method.task_depends_on_state:
             with torch.inference_mode():
                 self._features = self._task_features(first)
 
@@ -146,7 +148,7 @@ class Pursuit:
             if noise is None:
                 return self._agent._out(actor(inputs), observation)
             drawn = torch.as_tensor(np.reshape(noise, (len(inputs), -1)), dtype=inputs.dtype, device=inputs.device)
-            return self._agent._out(actor.drawn(inputs, drawn), observation)
+            return self._agent._out(actor.sample(inputs, drawn), observation)
 
     def value(self, observation: np.ndarray) -> np.ndarray:
         """V(s, task) at this observation."""
@@ -167,7 +169,7 @@ class Pursuit:
             first, state, goal = _paired(self._first, state, self._task)
             return method.goal_features(first, state, goal)
         first, state, before, after = _paired(self._first, state, *self._task)
-        return method.example_features(first, state, (before, after))
+        return method.analogy_features(first, state, (before, after))
 
 
 def load(run: str | os.PathLike[str], device: str = "cpu") -> Agent:

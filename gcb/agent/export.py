@@ -95,13 +95,13 @@ def _summary(agent: Agent, checkpoint: Checkpoint) -> Iterator[str]:
     world = data.get("config", {}).get("env", "a world that the dataset does not name")
     shape = "×".join(map(str, agent.shapes.observation))
     kind = f"images of {shape}" if len(agent.shapes.observation) == 3 else f"vectors of {shape} numbers"
-    told = "a goal, or an example (s_a, g_a) of what to do" if method.by_example else "a goal"
+    told = "a goal, or an example (s_a, g_a) of what to do" if method.supports_analogy else "a goal"
     yield f"A policy that acts on {kind}, in {agent.shapes.action} dimensions between -1 and 1, and is told by {told}."
     yield "It has learned from a fixed dataset and knows what that shows: its world, its camera, its tasks."
     yield ""
     rows = {
         "method": f"{method.name}: {method.summary} ({method.paper})",
-        "world": str(world),
+        "env": str(world),
         "dataset": f"{data.get('transitions', 0):,} transitions{_collected(data)}",
         "its fingerprint": str(data.get("fingerprint")),
         "training": f"{checkpoint.step:,} steps in {duration(checkpoint.seconds)}, seed {run.config.seed}",
@@ -145,7 +145,7 @@ def _rate(entry: Mapping[str, Any]) -> str:
 def _use(agent: Agent, name: str, onnx: bool) -> Iterator[str]:
     yield from ("```python", "import gcb", "", f'agent = gcb.load("{name}")')
     yield "action = agent.act(observation, goal=goal)"
-    if agent.method.by_example:
+    if agent.method.supports_analogy:
         yield "action = agent.act(observation, example=(before, after))"
     yield from ("```", "")
     yield "Loading executes nothing in this folder: the weights are safetensors, the rest is YAML and JSON."

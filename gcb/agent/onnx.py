@@ -49,14 +49,14 @@ def graphs(agent: Agent) -> Iterator[tuple[str, tuple[str, ...], Graph]]:
     def by_goal(first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         return act(state, lambda: method.goal_features(first, state, goal))
 
-    def by_example(first: Tensor, state: Tensor, before: Tensor, after: Tensor) -> Tensor:
-        return act(state, lambda: method.example_features(first, state, (before, after)))
+    def supports_analogy(first: Tensor, state: Tensor, before: Tensor, after: Tensor) -> Tensor:
+        return act(state, lambda: method.analogy_features(first, state, (before, after)))
 
     yield "phi", ("state", "goal"), Graph(agent, method.phi)
     yield "psi", ("state",), Graph(agent, method.psi)
     yield "policy_by_goal", ("first", "state", "goal"), Graph(agent, by_goal)
-    if method.by_example:
-        yield "policy_by_example", ("first", "state", "before", "after"), Graph(agent, by_example)
+    if method.supports_analogy:
+        yield "policy_by_example", ("first", "state", "before", "after"), Graph(agent, supports_analogy)
 
 
 def write_graphs(agent: Agent, folder: Path) -> list[Path]:

@@ -30,7 +30,7 @@ from gcb.analysis.neighbour_metrics import KINDS, compare, find_neighbours, pair
 from gcb.analysis.projection import MOST, tsne
 from gcb.analysis.scenes import Job, Scenes, fresh_scenes
 from gcb.data import Dataset, open_dataset
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.runs.dataset_record import fingerprint, shapes_of
 from gcb.runs.run_dir import Run
@@ -131,10 +131,10 @@ class Looking:
         if "psi" in self.lacks:
             self.skipped["arithmetic"] = self.lacks["psi"]
         elif config.get("env") not in WORLDS:
-            self.skipped["arithmetic"] = f"there are no fresh scenes of {config.get('env') or 'an unknown world'}"
+            self.skipped["arithmetic"] = f"there are no fresh scenes of {config.get('env') or 'an unknown env_spec'}"
         else:
-            world = World(config["env"], {**config.get("options", {}), **options})
-            job = Job(world, self.seed, config.get("noise", 0.0))
+            env_spec = EnvSpec(config["env"], {**config.get("options", {}), **options})
+            job = Job(env_spec, self.seed, config.get("noise", 0.0))
             scenes = fresh_scenes(job, self.size.scenes, self.folder, workers=workers, quiet=self.quiet)
             self._arithmetic(scenes, measure(self.agent, scenes, self.seed))
 

@@ -15,7 +15,7 @@ import numpy as np
 from gcb.analysis.geometry import WORLDS, as_shown
 from gcb.data.formats.npz import Archive
 from gcb.data.rollout import scene_numbers
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.utils.files import disk_faults, write_atomically
 from gcb.utils.progress import Progress
@@ -75,7 +75,7 @@ class Scenes:
 class Job:
     """What decides every byte of a test set, but for its size."""
 
-    world: World
+    env_spec: EnvSpec
     seed: int
     noise: float = 0.3
 
@@ -108,9 +108,9 @@ class SceneRunner:
     renderer = ""
 
     def __init__(self, job: Job) -> None:
-        if job.world.env not in WORLDS:
-            raise GCBError(f"fresh scenes are made in {' or '.join(WORLDS)}; the agent's world is {job.world.env!r}")
-        self.job, self.env = job, job.world.make("strict")
+        if job.env_spec.env not in WORLDS:
+            raise GCBError(f"fresh scenes are made in {' or '.join(WORLDS)}; the agent's world is {job.env_spec.env!r}")
+        self.job, self.env = job, job.env_spec.make("strict")
 
     def run(self, index: int) -> dict[str, Any]:
         job = self.job
@@ -150,7 +150,7 @@ class SceneRunner:
 
 def _key(job: Job) -> str:
     """Another world, seed or noise is another test set."""
-    plain = {"env": job.world.env, "options": dict(job.world.options), "seed": job.seed, "noise": job.noise}
+    plain = {"env": job.env_spec.env, "options": dict(job.env_spec.options), "seed": job.seed, "noise": job.noise}
     plain |= {"version": VERSION}
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gcb.data import CollectConfig, collect, contact_sheet, open_dataset
-from gcb.envs.expert_media import expert_video, world_sheet
+from gcb.envs.expert_media import expert_video, scene_sheet
 from gcb.utils.progress import duration
 from gcb.utils.statistics import Rate
 
@@ -20,7 +20,7 @@ from gcb.utils.statistics import Rate
 class DemoSize:
     """How much to do: by default what two cores do in a quarter of an hour."""
 
-    world: str = "gcb/ButtonDrawer-v0"
+    env: str = "gcb/ButtonDrawer-v0"
     transitions: int = 20_000
     preset: str = "laptop"
     steps: int = 3_000
@@ -45,17 +45,20 @@ PICTURES = (
 def demo(out: Path, console: Console, size: DemoSize | None = None) -> None:
     """Make everything into `out`; what is there already is kept, so that a stopped demo goes on."""
     size, began = size or DemoSize(), time.monotonic()
-    data, agent, blind = out / "data", out / "agent", out / "blind"
+    data, agent, blind = out / "data", out / "agent", out / "goal_agnostic_bc"
     console.rule("1. A dataset of the noisy expert")
-    collect(CollectConfig(size.world, size.transitions), data, workers=2)
+    collect(CollectConfig(size.env, size.transitions), data, workers=2)
     contact_sheet(open_dataset(data), out / "data.png")
-    world_sheet(size.world, out / "world.png", rows=4, seed=0)
-    expert_video(size.world, out / "expert.mp4", episodes=6, seed=0)
+    scene_sheet(size.env, out / "world.png", rows=4, seed=0)
+    expert_video(size.env, out / "expert.mp4", episodes=6, seed=0)
 
     console.rule("2. An agent, and beside it one that is never told its goal")
     # Two processes of one thread each: on two cores faster than one after the other on both.
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        jobs = [pool.submit(_train, method, data, run, size) for method, run in (("gcb", agent), ("blind", blind))]
+        jobs = [
+            pool.submit(_train, method, data, run, size)
+            for method, run in (("gcb", agent), ("goal_agnostic_bc", blind))
+        ]
         for job in jobs:
             job.result()
 

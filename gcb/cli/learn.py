@@ -16,7 +16,7 @@ from gcb.utils.progress import duration
 # What needs torch is imported where it is used: other commands start without it.
 if TYPE_CHECKING:
     from gcb.agent.agent import Agent
-    from gcb.envs.spec import World
+    from gcb.envs.spec import EnvSpec
     from gcb.evaluation.evaluate import Result
 
 Config = TypeVar("Config")
@@ -44,16 +44,16 @@ class Train(Generic[Config]):
     """No progress bar."""
 
     def run(self) -> None:
-        from gcb.training.distributed import leads
+        from gcb.training.distributed import is_main
         from gcb.training.trainer import train
 
         config = self._fitted()
         if self.eval_every % config.checkpoint_every:
             raise GCBError(f"eval_every is {self.eval_every}; accepted: a multiple of {config.checkpoint_every}, or 0.")
         done = train(config, self.data, self.out, quiet=self.quiet, on_checkpoint=self._evaluated)
-        if not leads():
+        if not is_main():
             return
-        state = "was finished already" if done.done_before == done.step else "is finished"
+        state = "was finished already" if done.start_step == done.step else "is finished"
         Console().print(f"{done.path} {state}: {done.step:,} steps in {duration(done.seconds)} of training.")
 
     def _fitted(self) -> Any:
@@ -65,20 +65,20 @@ class Train(Generic[Config]):
         dataset = open_dataset(self.data)
         if config.only_successful and (reason := failures(dataset)):
             _tell(f"{reason} and are left out (--no-only-successful keeps them).")
-        if config.goals.original and (reason := lacks_original_goals(dataset)):
+        if config.goals.p_original and (reason := lacks_original_goals(dataset)):
             config = replace(config, goals=config.goals.without_original())
-            _tell(f"{reason}: hindsight supplies them (goals.original 0, goals.future {config.goals.future:g}).")
+            _tell(f"{reason}: hindsight supplies them (goals.p_original 0, goals.p_future {config.goals.p_future:g}).")
         if dataset.config.get("options", {}).get("video") and self.preset == "laptop" and self.settings is None:
             _tell("The scenes have video behind them: --preset laptop_video takes longer and learns more.")
         return config
 
     def _evaluated(self, agent: "Agent", step: int) -> dict[str, float]:
-        from gcb.evaluation.evaluate import evaluate, modes_of, world_of
+        from gcb.evaluation.evaluate import env_spec_of, evaluate, modes_of
 
         if not self.eval_every or step % self.eval_every:
             return {}
         figures = {}
-        for mode in modes_of(agent, world_of(agent)):
+        for mode in modes_of(agent, env_spec_of(agent)):
             result = evaluate(agent, mode=mode, episodes=self.eval_episodes, quiet=self.quiet)
             figures[f"eval_{mode}"] = result.rate().value
         return figures
@@ -86,9 +86,9 @@ class Train(Generic[Config]):
 
 def _tell(text: str) -> None:
     """A word to the user, from one process of several."""
-    from gcb.training.distributed import leads
+    from gcb.training.distributed import is_main
 
-    if leads():
+    if is_main():
         Console(stderr=True).print(text)
 
 
@@ -108,7 +108,7 @@ class Eval:
     """Processes that share the episodes; one per core is best."""
     batch: int = 20
     """Worlds that are stepped as one batch."""
-    spread: float | None = None
+    eval_temperature: float | None = None
     """Actions are drawn from the policy with so much of its own spread; 0 takes their mean. By default half of it in
     our worlds, the mean elsewhere."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
@@ -128,7 +128,7 @@ class Eval:
         results = evaluate_run(
             self.run_folder,
             self.modes,
-            world=self._world(),
+            env_spec=self._env_spec(),
             device=self.device,
             videos=self.videos,
             options={"video": str(self.clips)} if self.clips else None,
@@ -136,20 +136,20 @@ class Eval:
             seed=self.seed,
             workers=self.workers,
             batch=self.batch,
-            spread=self.spread,
+            eval_temperature=self.eval_temperature,
         )
         Console().print(results_table(results))
 
-    def _world(self) -> "World | None":
+    def _env_spec(self) -> "EnvSpec | None":
         """The environment that was asked for; None for the dataset's own."""
         from gcb.envs.adapters import find_adapter
-        from gcb.envs.spec import World
+        from gcb.envs.spec import EnvSpec
 
         if self.env is None:
             if self.adapter is not None:
                 raise GCBError(f"adapter is {self.adapter!r}, but no env is given that it would adapt.")
             return None
-        return World(self.env, adapter=find_adapter(self.adapter or "goal"))
+        return EnvSpec(self.env, adapter=find_adapter(self.adapter or "goal"))
 
 
 @dataclass
@@ -177,10 +177,10 @@ class HeldOut:
         table = Table(title=title, title_justify="left")
         table.add_column("actions")
         table.add_column("error")
-        table.add_row("the agent's, told its goal", str(found.told))
+        table.add_row("the agent's, told its goal", str(found.true_goal))
         table.add_row("  by dimension", "  ".join(f"{value:.3f}" for value in found.dimensions))
-        table.add_row("the agent's, told another episode's goal", str(found.misled))
-        table.add_row("the best single one for all", str(found.constant))
+        table.add_row("the agent's, told another episode's goal", str(found.shuffled_goal))
+        table.add_row("the best single one for all", str(found.mean_action))
         Console().print(table)
 
 

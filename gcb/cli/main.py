@@ -86,7 +86,7 @@ class Expert:
     """Folder of own clips for the video distractors."""
 
     def run(self) -> None:
-        from gcb.envs.expert_media import expert_video, measure_expert, world_sheet
+        from gcb.envs.expert_media import expert_video, measure_expert, scene_sheet
 
         options = _world_options(64, self.video, self.clips)
         rates = measure_expert(self.env, self.episodes, self.noise, self.seed, **options)
@@ -96,7 +96,7 @@ class Expert:
         if self.video_out:
             expert_video(self.env, self.video_out, 6, self.seed, **options)
         if self.sheet_out:
-            world_sheet(self.env, self.sheet_out, 4, self.seed, **options)
+            scene_sheet(self.env, self.sheet_out, 4, self.seed, **options)
 
 
 @dataclass

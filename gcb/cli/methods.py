@@ -22,7 +22,7 @@ class Methods:
         for name in ("name", "what it learns", "by example", "from"):
             table.add_column(name)
         for name, method in METHODS.items():
-            table.add_row(name, method.summary, "yes" if method.by_example else "NA", method.paper)
+            table.add_row(name, method.summary, "yes" if method.supports_analogy else "NA", method.paper)
         Console().print(table)
 
 
@@ -68,12 +68,12 @@ def ablation_table(preset: str) -> Table:
     from gcb.runs.ablations import ABLATIONS, difference
 
     table = Table(title=f"ablations of gcb, preset {preset}", title_justify="left")
-    for name in ("name", "what it asks", "changes", "figure", "world"):
+    for name in ("name", "what it asks", "changes", "figure", "environment"):
         table.add_column(name, no_wrap=name == "name", overflow="fold")
     for one in ABLATIONS.values():
         changes = "\n".join(map(_arrow, difference(one.name, preset))) or "nothing in this preset"
         reference = "" if one.reference is None else f", from {one.reference}"
-        table.add_row(one.name, one.question, changes + reference, one.figure, one.world)
+        table.add_row(one.name, one.question, changes + reference, one.figure, one.env)
     return table
 
 

@@ -33,12 +33,12 @@ class Sweep:
     """
 
     grid: Positional[str] = ""
-    """table1, yardsticks, comparison, ablations, an ablation's figure, or a YAML file; without it, --methods."""
+    """table1, reference, comparison, ablations, an ablation's figure, or a YAML file; without it, --methods."""
     out: Path = Path("sweep")
     """Folder of the sweep: runs, logs, results.csv."""
     methods: tuple[str, ...] | None = None
     """Methods by name; `gcb methods` lists them."""
-    worlds: tuple[str, ...] | None = None
+    envs: tuple[str, ...] | None = None
     """drawer, button_drawer, or names of datasets that stand in --data-root already."""
     video: tuple[Literal["plain", "video"], ...] | None = None
     """Without video distractors, with them, or both."""

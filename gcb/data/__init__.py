@@ -5,7 +5,7 @@ from gcb.data.contact_sheet import contact_sheet
 from gcb.data.episode import Episode
 from gcb.data.formats import ImportOptions, export_data, from_episodes, import_data
 from gcb.data.rollout import CollectConfig
-from gcb.data.sampler import Batch, GoalKind, GoalShares, Indices, Sampler
+from gcb.data.sampler import Batch, GoalKind, GoalSampling, Indices, Sampler
 from gcb.data.store import Dataset, open_dataset, write_dataset
 from gcb.data.summary import describe
 from gcb.utils.seeding import episode_noise, episode_seed
@@ -17,7 +17,7 @@ __all__ = [
     "Dataset",
     "Episode",
     "GoalKind",
-    "GoalShares",
+    "GoalSampling",
     "ImportOptions",
     "Indices",
     "Sampler",

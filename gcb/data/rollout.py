@@ -56,12 +56,12 @@ class ExpertRunner:
 
     def __init__(self, config: CollectConfig) -> None:
         # Imported here, so that reading a dataset needs no simulator.
-        from gcb.envs import make_world
+        from gcb.envs import make_env
         from gcb.envs.expert import Expert
         from gcb.envs.tabletop import RENDERER
 
         self.config, self.renderer = config, RENDERER
-        self.env = make_world(config.env, **config.options)
+        self.env = make_env(config.env, **config.options)
         self.make_expert = Expert
 
     def run(self, index: int) -> Episode:

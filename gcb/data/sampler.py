@@ -7,7 +7,7 @@ Transition t of an episode of T transitions leads from its frame t to its frame 
     next_frame   its frame t + 1                                        ⎬ next frame, else 0; frames are compared by
     random       any frame of the dataset                               ⎭ index, and frame T is never another episode's
 
-Data that ends at success shows nobody how to leave well alone. With a `stay_share`, some samples are frame T of a
+Data that ends at success shows nobody how to leave well alone. With a `p_absorbing`, some samples are frame T of a
 successful episode, its own goal, no action (zeros), and again frame T: reached.
 """
 
@@ -22,7 +22,7 @@ from gcb.errors import GCBError
 
 
 class GoalKind(IntEnum):
-    """Where a sample's goal comes from, in the order of `GoalShares`."""
+    """Where a sample's goal comes from, in the order of `GoalSampling`."""
 
     ORIGINAL = 0
     FUTURE = 1
@@ -31,16 +31,16 @@ class GoalKind(IntEnum):
 
 
 @dataclass(frozen=True)
-class GoalShares:
+class GoalSampling:
     """How often each kind of goal is drawn. The authors' release had about .57, .34, .09 and 0."""
 
-    original: float = 0.5
+    p_original: float = 0.5
     """The goal that the expert pursued."""
-    future: float = 0.4
+    p_future: float = 0.4
     """A later frame of the same episode."""
-    next_frame: float = 0.1
+    p_next_frame: float = 0.1
     """The very next frame: always a reward."""
-    random: float = 0.0
+    p_random: float = 0.0
     """Any frame of the dataset: nearly never a reward."""
 
     def __post_init__(self) -> None:
@@ -51,9 +51,9 @@ class GoalShares:
         if abs(sum(shares.values()) - 1) > 1e-6:
             raise GCBError(f"the shares of goals {shares} add up to {sum(shares.values()):.6g}; they must add up to 1")
 
-    def without_original(self) -> "GoalShares":
+    def without_original(self) -> "GoalSampling":
         """The same with the original goals' share given to future ones: for data that has no goals of its own."""
-        return replace(self, original=0.0, future=self.future + self.original)
+        return replace(self, p_original=0.0, future=self.p_future + self.p_original)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,32 +103,32 @@ class Sampler:
     def __init__(
         self,
         dataset: Dataset,
-        shares: GoalShares,
+        shares: GoalSampling,
         rng: np.random.Generator,
         *,
         future_discount: float | None = None,
         only_successful: bool = False,
-        stay_share: float = 0.0,
+        p_absorbing: float = 0.0,
     ) -> None:
         """With a `future_discount` γ a future goal k steps ahead is as likely as γᵏ, within the episode.
 
         `only_successful` leaves out the episodes that did not reach their goal. It has no effect on data that does not
-        say which did, nor has `stay_share`, which also needs original goals.
+        say which did, nor has `p_absorbing`, which also needs original goals.
         """
-        if shares.original > 0:
+        if shares.p_original > 0:
             _check_original_goals(dataset)
         if future_discount is not None and not 0 < future_discount < 1:
             raise GCBError(f"future_discount is {future_discount}; it must lie between 0 and 1, or be None for uniform")
-        if not 0 <= stay_share < 1:
-            raise GCBError(f"stay_share is {stay_share}; it must be at least 0 and below 1")
+        if not 0 <= p_absorbing < 1:
+            raise GCBError(f"p_absorbing is {p_absorbing}; it must be at least 0 and below 1")
         self.dataset, self.shares, self.rng = dataset, shares, rng
         self.future_discount = future_discount
         self._transitions = None
         if only_successful and dataset.episode_success is not None:
             self._transitions = _successful(dataset)
-        self._reached = _reached_goals(dataset) if stay_share and shares.original else np.empty(0, np.int64)
-        self._stay_share = stay_share if len(self._reached) else 0.0
-        limits = np.cumsum([shares.original, shares.future, shares.next_frame, shares.random])
+        self._reached = _reached_goals(dataset) if p_absorbing and shares.p_original else np.empty(0, np.int64)
+        self._stay_share = p_absorbing if len(self._reached) else 0.0
+        limits = np.cumsum([shares.p_original, shares.p_future, shares.p_next_frame, shares.p_random])
         self._limits = limits / limits[-1]
         # A memory map's own type makes every small operation slower than the plain array it is.
         self._frames = np.asarray(dataset.frames)
@@ -218,7 +218,7 @@ class Sampler:
     def _outcome(self, indices: Indices) -> tuple[np.ndarray, np.ndarray]:
         """Reward and end for the goals drawn: the dataset's for original goals, by equality of frames for others."""
         reached = indices.goal == indices.next_state
-        if self.dataset.rewards is None or self.shares.original == 0:
+        if self.dataset.rewards is None or self.shares.p_original == 0:
             return reached.astype(np.float32), reached
         original = indices.goal_kind == GoalKind.ORIGINAL
         reward = np.where(original, np.asarray(self.dataset.rewards)[indices.transition], reached).astype(np.float32)
@@ -265,4 +265,4 @@ def lacks_original_goals(dataset: Dataset) -> str | None:
 def _check_original_goals(dataset: Dataset) -> None:
     """To change the shares silently would hide that goals or rewards are missing."""
     if reason := lacks_original_goals(dataset):
-        raise GCBError(f"{reason}; use GoalShares(…).without_original(), so that hindsight supplies them")
+        raise GCBError(f"{reason}; use GoalSampling(…).without_original(), so that hindsight supplies them")

@@ -19,7 +19,7 @@ def _rows(dataset: Dataset) -> Iterator[tuple[str, str]]:
     if dataset.path is not None:
         yield "dataset", str(dataset.path)
     if "env" in config:
-        yield "world", f"{config['env']}{_options(config.get('options', {}))}"
+        yield "environment", f"{config['env']}{_options(config.get('options', {}))}"
     if "source" in config:
         yield "imported from", f"{config['source'].get('name')} ({config['source'].get('format')})"
     if "seed" in config:

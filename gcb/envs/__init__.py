@@ -8,7 +8,7 @@ from gcb.envs.layout import BUTTON_DRAWER, DRAWER
 from gcb.envs.tabletop import Example, TabletopEnv
 from gcb.errors import GCBError
 
-WORLDS = {"gcb/Drawer-v0": DRAWER, "gcb/ButtonDrawer-v0": BUTTON_DRAWER}
+ENVS = {"gcb/Drawer-v0": DRAWER, "gcb/ButtonDrawer-v0": BUTTON_DRAWER}
 
 
 def make_drawer(**options: Any) -> TabletopEnv:
@@ -25,10 +25,10 @@ gym.register("gcb/Drawer-v0", entry_point="gcb.envs:make_drawer")
 gym.register("gcb/ButtonDrawer-v0", entry_point="gcb.envs:make_button_drawer")
 
 
-def make_world(env_id: str, **options: Any) -> TabletopEnv:
+def make_env(env_id: str, **options: Any) -> TabletopEnv:
     """The world itself, without gymnasium's wrappers, or an error that names the id or the option it does not have."""
-    if env_id not in WORLDS:
-        raise GCBError(f"there is no world {env_id!r}; gcb has {', '.join(WORLDS)}")
+    if env_id not in ENVS:
+        raise GCBError(f"there is no world {env_id!r}; gcb has {', '.join(ENVS)}")
     try:
         # The checker would cost time at every step; the tests run it.
         env = gym.make(env_id, disable_env_checker=True, **options).unwrapped
@@ -40,4 +40,4 @@ def make_world(env_id: str, **options: Any) -> TabletopEnv:
     return env
 
 
-__all__ = ["WORLDS", "Example", "TabletopEnv", "make_button_drawer", "make_drawer", "make_world"]
+__all__ = ["ENVS", "Example", "TabletopEnv", "make_button_drawer", "make_drawer", "make_env"]

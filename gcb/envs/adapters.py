@@ -26,12 +26,12 @@ class Adapter:
     """The ways in which it can tell the agent what to do: "goal", and "strict" or "loose" if it shows examples."""
     limit = 1000
     """Steps after which an episode ends that the environment does not end."""
-    spread = 0.0
+    eval_temperature = 0.0
     """An evaluation draws actions with so much of the policy's own spread; 0 takes their mean."""
 
-    mirror: tuple[int, ...] = ()
+    flipped_actions: tuple[int, ...] = ()
     """Dimensions of the action (from 0) that change sign when left and right of the picture change places; none where a
-    mirrored scene is no scene. Training may mirror samples then (`TrainConfig.mirror`)."""
+    mirrored scene is no scene. Training may mirror samples then (`TrainConfig.horizontal_flip`)."""
 
     def arguments(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
         """What `gymnasium.make` is given beside the environment's id, for one mode of evaluation."""
@@ -108,12 +108,12 @@ class InfoGoal(Adapter):
         return env.observation_space.shape
 
 
-class OwnWorld(Adapter):
+class TabletopAdapter(Adapter):
     """The worlds of `gcb.envs`: they go on after success, show clips that training never saw, and give examples."""
 
     modes = ("goal", "strict", "loose")
-    mirror = (1, 3)  # the way to the side and the turn; the camera stands in the plane of symmetry
-    spread = 0.5
+    flipped_actions = (1, 3)  # the way to the side and the turn; the camera stands in the plane of symmetry
+    eval_temperature = 0.5
     """A mean can come to rest above the handle where a draw goes on: docs/method.md."""
 
     def arguments(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class OwnWorld(Adapter):
         return info["example"].state_image, info["example"].goal_image
 
 
-ADAPTERS: dict[str, Adapter] = {"gcb": OwnWorld(), "goal": Adapter(), "achieved": Achieved(), "info": InfoGoal()}
+ADAPTERS: dict[str, Adapter] = {"gcb": TabletopAdapter(), "goal": Adapter(), "achieved": Achieved(), "info": InfoGoal()}
 """By the names that a dataset may record: nothing that a file names is imported."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from gcb.envs import TabletopEnv, make_world
+from gcb.envs import TabletopEnv, make_env
 from gcb.envs.expert import Expert
 from gcb.errors import GCBError
 from gcb.utils.files import disk_faults, write_atomically
@@ -39,7 +39,7 @@ def measure_expert(env_id: str, episodes: int, noise: float, seed: int, **option
     """
     if episodes < 1:
         raise GCBError(f"episodes is {episodes}; it must be at least 1.")
-    env = make_world(env_id, **options)
+    env = make_env(env_id, **options)
     draws, steps = 0, 0
     outcomes: dict[str, list[bool]] = {}
     with Progress("expert", episodes, "episodes") as bar:
@@ -58,7 +58,7 @@ def measure_expert(env_id: str, episodes: int, noise: float, seed: int, **option
 
 def expert_video(env_id: str, path: Path, episodes: int, seed: int, noise: float = 0.0, **options: Any) -> None:
     """Several episodes side by side: above what the expert does, below the goal image it pursues."""
-    env = make_world(env_id, **options)
+    env = make_env(env_id, **options)
     clips, goals = [], []
     for index in range(episodes):
         observation, _ = _reset_in_turn(env, seed, index)
@@ -74,9 +74,9 @@ def expert_video(env_id: str, path: Path, episodes: int, seed: int, noise: float
     write_video(path, rows, fps=12)
 
 
-def world_sheet(env_id: str, path: Path, rows: int, seed: int, **options: Any) -> None:
+def scene_sheet(env_id: str, path: Path, rows: int, seed: int, **options: Any) -> None:
     """A picture of states beside goals beside an analogous pair, of scenes drawn by seed."""
-    env = make_world(env_id, analogy="strict", **options)
+    env = make_env(env_id, analogy="strict", **options)
     pictures: list[np.ndarray] = []
     for index in range(rows):
         observation, info = _reset_in_turn(env, seed, index)

@@ -13,7 +13,7 @@ MODES = ("goal", "strict", "loose")
 
 
 @dataclass(frozen=True)
-class World:
+class EnvSpec:
     """A world by its gymnasium id, with its options and how it is played; `make` builds it for a mode of evaluation."""
 
     env: str
@@ -39,9 +39,9 @@ class World:
             raise GCBError(f"{self.env} was given options {options}, but {error}{hint}") from error
 
 
-def recorded_world(record: Mapping[str, Any]) -> World:
+def recorded_env_spec(record: Mapping[str, Any]) -> EnvSpec:
     """The world that the dataset of a run with this record was collected in."""
     config = record.get("data", {}).get("config", {})
     if "env" not in config:
-        raise GCBError("it is not known in which world the agent's data was collected; say it: World(env, options)")
-    return World(config["env"], config.get("options", {}), adapter_named(config.get("adapter", "gcb")))
+        raise GCBError("it is not known in which world the agent's data was collected; say it: EnvSpec(env, options)")
+    return EnvSpec(config["env"], config.get("options", {}), adapter_named(config.get("adapter", "gcb")))

@@ -17,7 +17,7 @@ from typing import Any
 
 import gcb
 from gcb.agent.agent import Agent, load
-from gcb.envs.spec import MODES, World, recorded_world
+from gcb.envs.spec import MODES, EnvSpec, recorded_env_spec
 from gcb.errors import GCBError
 from gcb.evaluation.rollouts import Outcome, Played, Player, video_rows
 from gcb.runs.run_dir import EVAL, VIDEOS, Run, read_results
@@ -35,14 +35,14 @@ class Result:
     """How one agent did in one mode."""
 
     mode: str
-    world: World
+    env_spec: EnvSpec
     seed: int
     step: int | None
     """Training steps of the agent."""
     outcomes: Sequence[Outcome] = field(repr=False)
     env_seconds: float = field(repr=False, default=0.0)
     """Time that the world itself took."""
-    spread: float = 0.0
+    eval_temperature: float = 0.0
     """Share of the policy's own spread with which its actions were drawn."""
 
     def rate(self, task: str | None = None, *, at_end: bool = False) -> Rate:
@@ -54,15 +54,15 @@ class Result:
     def tasks(self) -> list[str]:
         return sorted(Counter(outcome.task for outcome in self.outcomes))
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What eval.json keeps: the rates, and every episode, so that runs can be compared pair by pair."""
         tasks = {task: self._rates(task) for task in self.tasks}
         return {
             "episodes": len(self.outcomes),
             "seed": self.seed,
             "step": self.step,
-            "spread": self.spread,
-            "world": self.world.record(),
+            "eval_temperature": self.eval_temperature,
+            "env": self.env_spec.record(),
             "gcb": gcb.__version__,
             "all": self._rates(None),
             "tasks": tasks,
@@ -78,14 +78,14 @@ class Result:
 
 def evaluate(
     agent: Agent,
-    world: World | None = None,
+    env_spec: EnvSpec | None = None,
     mode: str = "goal",
     *,
     episodes: int = 100,
     seed: int = 0,
     batch: int = 20,
     workers: int = 1,
-    spread: float | None = None,
+    eval_temperature: float | None = None,
     video: str | Path | None = None,
     video_episodes: int = 6,
     quiet: bool = False,
@@ -94,28 +94,36 @@ def evaluate(
 
     `world` is by default the one that the agent's dataset comes from; `gcb.envs.adapters` says how others' environments are
     played. `mode` is "goal" (the goal image), or "strict" or "loose" (an example pair only; see `gcb.envs.scene`).
-    `workers` processes share the episodes. Actions are drawn from the policy with `spread` times its own spread (by
+    `workers` processes share the episodes. Actions are drawn from the policy with `eval_temperature` times its own spread (by
     default the adapter's); 0 takes their mean. `video` is a file for a grid of the first `video_episodes` episodes. The
     result depends on neither batch nor workers, but for the rounding of sums.
     """
-    world = world or world_of(agent)
-    spread = world.adapter.spread if spread is None else spread
-    _check(agent, world, mode, episodes, batch, workers)
-    if not 0 <= spread < inf:
-        raise GCBError(f"spread is {spread}; it must be a number that is not negative.")
+    env_spec = env_spec or env_spec_of(agent)
+    eval_temperature = env_spec.adapter.eval_temperature if eval_temperature is None else eval_temperature
+    _check(agent, env_spec, mode, episodes, batch, workers)
+    if not 0 <= eval_temperature < inf:
+        raise GCBError(f"eval_temperature is {eval_temperature}; it must be a number that is not negative.")
     if video is not None and not shows_pictures(agent):
         raise GCBError(f"a video of vectors {agent.shapes.observation} cannot be made; leave it out.")
     batch = min(batch, episodes)
     shown = min(video_episodes, episodes) if video is not None else 0
     job = Job(
-        agent.run.path if agent.run else None, str(agent.device), world, mode, seed, episodes, batch, shown, spread
+        agent.run.path if agent.run else None,
+        str(agent.device),
+        env_spec,
+        mode,
+        seed,
+        episodes,
+        batch,
+        shown,
+        eval_temperature,
     )
     played: list[Played] = []
     chunks = -(-episodes // batch)
     if workers == 1:
         results = run_in_order(lambda job: ChunkRunner(job, agent), job, 0, 1)
     else:
-        world.make(mode).close()  # what is impossible is better told here than by a worker that dies of it
+        env_spec.make(mode).close()  # what is impossible is better told here than by a worker that dies of it
         results = run_in_order(ChunkRunner, job, 0, min(workers, chunks))
     with closing(results), Progress(f"evaluating by {mode}", episodes, "episodes", quiet=quiet) as bar:
         for chunk in islice(results, chunks):
@@ -125,14 +133,16 @@ def evaluate(
     outcomes = [one for part in played for one in part.outcomes]
     if video is not None:
         write_video(video, video_rows(outcomes[:shown], mode), FPS)
-    return Result(mode, world, seed, agent.step, outcomes, sum(part.env_seconds for part in played), spread)
+    return Result(
+        mode, env_spec, seed, agent.step, outcomes, sum(part.env_seconds for part in played), eval_temperature
+    )
 
 
 def evaluate_run(
     run: str | os.PathLike[str],
     modes: Sequence[str] | None = None,
     *,
-    world: World | None = None,
+    env_spec: EnvSpec | None = None,
     device: str = "cpu",
     videos: bool = True,
     options: Mapping[str, Any] | None = None,
@@ -146,16 +156,16 @@ def evaluate_run(
     agent = load(run, device)
     folder = agent.run
     assert folder is not None, "load gives the agent its run"
-    world = world or world_of(agent)
-    world = replace(world, options={**world.options, **(options or {})})
-    modes = modes_of(agent, world) if modes is None else modes
+    env_spec = env_spec or env_spec_of(agent)
+    env_spec = replace(env_spec, options={**env_spec.options, **(options or {})})
+    modes = modes_of(agent, env_spec) if modes is None else modes
     for mode in modes:
-        _check(agent, world, mode, 1, 1, 1)
+        _check(agent, env_spec, mode, 1, 1, 1)
     read_results(folder.path)  # what cannot be added to is better told before the episodes are played
     results = {}
     for mode in modes:
         video = folder.path / VIDEOS / f"{mode}.mp4" if videos and shows_pictures(agent) else None
-        results[mode] = evaluate(agent, world, mode, video=video, **settings)
+        results[mode] = evaluate(agent, env_spec, mode, video=video, **settings)
         _write(folder, results[mode])
     return results
 
@@ -163,17 +173,17 @@ def evaluate_run(
 def _write(run: Run, result: Result) -> None:
     # Another evaluation of this run may be at work, in another mode.
     with disk_faults(run.path / EVAL), updating(run.path / EVAL):
-        write_json(run.path / EVAL, {**read_results(run.path), result.mode: result.to_plain()})
+        write_json(run.path / EVAL, {**read_results(run.path), result.mode: result.to_dict()})
 
 
-def world_of(agent: Agent) -> World:
+def env_spec_of(agent: Agent) -> EnvSpec:
     """The world that the dataset of an agent's run was collected in."""
-    return recorded_world(agent.run.record if agent.run else {})
+    return recorded_env_spec(agent.run.record if agent.run else {})
 
 
-def modes_of(agent: Agent, world: World) -> tuple[str, ...]:
+def modes_of(agent: Agent, env_spec: EnvSpec) -> tuple[str, ...]:
     """By goal and, where the method and the world can, by strict analogy."""
-    return ("goal", "strict") if agent.method.by_example and "strict" in world.adapter.modes else ("goal",)
+    return ("goal", "strict") if agent.method.supports_analogy and "strict" in env_spec.adapter.modes else ("goal",)
 
 
 def shows_pictures(agent: Agent) -> bool:
@@ -181,13 +191,15 @@ def shows_pictures(agent: Agent) -> bool:
     return len(agent.shapes.observation) == 3
 
 
-def _check(agent: Agent, world: World, mode: str, episodes: int, batch: int, workers: int) -> None:
+def _check(agent: Agent, env_spec: EnvSpec, mode: str, episodes: int, batch: int, workers: int) -> None:
     if mode not in MODES:
         raise GCBError(f"mode is {mode!r}; accepted: {', '.join(MODES)}.")
-    if mode != "goal" and not agent.method.by_example:
+    if mode != "goal" and not agent.method.supports_analogy:
         raise GCBError(f"{agent.method.name} cannot be told what to do by an example (NA); its only mode is goal.")
-    if mode not in world.adapter.modes:
-        raise GCBError(f"mode is {mode!r}; {world.env} has {', '.join(world.adapter.modes)}: it shows no examples.")
+    if mode not in env_spec.adapter.modes:
+        raise GCBError(
+            f"mode is {mode!r}; {env_spec.env} has {', '.join(env_spec.adapter.modes)}: it shows no examples."
+        )
     for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers)):
         if value < 1:
             raise GCBError(f"{name} is {value}; it must be at least 1.")
@@ -201,14 +213,14 @@ class Job:
 
     run: Path | None
     device: str
-    world: World
+    env_spec: EnvSpec
     mode: str
     seed: int
     episodes: int
     batch: int
     shown: int
     """Episodes whose frames are wanted, counted from the first."""
-    spread: float
+    eval_temperature: float
 
 
 class ChunkRunner:
@@ -223,7 +235,7 @@ class ChunkRunner:
             assert job.run is not None, "only an agent from a run is sent to another process"
             torch.set_num_threads(1)
             agent = load(job.run, job.device)
-        self.job, self.player = job, Player(agent, job.world, job.mode, job.batch, job.spread)
+        self.job, self.player = job, Player(agent, job.env_spec, job.mode, job.batch, job.eval_temperature)
 
     def run(self, index: int) -> Played:
         job = self.job

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gcb.agent.agent import Agent
-from gcb.data import Dataset, GoalShares, Sampler
+from gcb.data import Dataset, GoalSampling, Sampler
 from gcb.data.sampler import lacks_original_goals
 from gcb.errors import GCBError
 from gcb.runs.dataset_record import fingerprint, shapes_of
@@ -17,11 +17,11 @@ from gcb.utils.statistics import Estimate, bootstrap
 class ActionError:
     """Mean squared errors of actions, with intervals over episodes: steps of one episode are not independent."""
 
-    told: Estimate
+    true_goal: Estimate
     """Of the agent, told the goal of the episode."""
-    misled: Estimate
+    shuffled_goal: Estimate
     """Of the same agent, told the goal of another episode: what the goal is worth to it."""
-    constant: Estimate
+    mean_action: Estimate
     """Of the best single action for all of these transitions: what there is to foretell."""
     dimensions: tuple[float, ...]
     """Of the agent told its goal, dimension by dimension of the action."""
@@ -38,7 +38,7 @@ def action_error(
     episodes only is measured on such: it was never to foretell how others fail.
     """
     _check(agent, dataset, transitions)
-    shares = GoalShares(original=1, future=0, next_frame=0)
+    shares = GoalSampling(p_original=1, p_future=0, p_next_frame=0)
     if lacks_original_goals(dataset):
         shares = shares.without_original()
     only_successful = (
@@ -49,19 +49,19 @@ def action_error(
     actions = np.asarray(dataset.actions)[indices.transition]
     episode = dataset.episode_of_transition[indices.transition]
     strangers = _of_other_episodes(episode, seed)
-    told, misled = np.empty_like(actions), np.empty_like(actions)
+    true_goal, shuffled_goal = np.empty_like(actions), np.empty_like(actions)
     with Progress("foretelling", transitions, "transitions", quiet=quiet) as bar:
         for start in range(0, transitions, batch):
             rows = slice(start, start + batch)
             first, state = sampler.gather(indices.first[rows]), sampler.gather(indices.state[rows])
-            for foretold, goal in ((told, indices.goal[rows]), (misled, indices.goal[strangers[rows]])):
+            for foretold, goal in ((true_goal, indices.goal[rows]), (shuffled_goal, indices.goal[strangers[rows]])):
                 foretold[rows] = agent.act(state, goal=sampler.gather(goal), first=first)
             bar.advance(len(state))
-    squared = (told - actions) ** 2
+    squared = (true_goal - actions) ** 2
     return ActionError(
-        told=_mean(squared, episode),
-        misled=_mean((misled - actions) ** 2, episode),
-        constant=_mean((actions.mean(0) - actions) ** 2, episode),
+        true_goal=_mean(squared, episode),
+        shuffled_goal=_mean((shuffled_goal - actions) ** 2, episode),
+        mean_action=_mean((actions.mean(0) - actions) ** 2, episode),
         dimensions=tuple(float(value) for value in squared.mean(0)),
         episodes=len(np.unique(episode)),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from gcb.agent.agent import Agent
 from gcb.data.contact_sheet import as_rgb
 from gcb.envs.adapters import Adapter
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.utils.media import tile
 from gcb.utils.seeding import episode_noise, episode_seed
@@ -43,11 +43,11 @@ class Played:
 class Player:
     """An agent and as many worlds as are to be played at once."""
 
-    def __init__(self, agent: Agent, world: World, mode: str, size: int, spread: float = 0.0) -> None:
-        """`spread` is the share of the policy's own spread with which actions are drawn; 0 takes their mean."""
-        self.agent, self.mode, self.adapter, self.spread = agent, mode, world.adapter, spread
-        self.envs = [world.make(mode) for _ in range(size)]
-        self._check(world)
+    def __init__(self, agent: Agent, env_spec: EnvSpec, mode: str, size: int, eval_temperature: float = 0.0) -> None:
+        """`eval_temperature` is the share of the policy's own spread with which actions are drawn; 0 takes their mean."""
+        self.agent, self.mode, self.adapter, self.eval_temperature = agent, mode, env_spec.adapter, eval_temperature
+        self.envs = [env_spec.make(mode) for _ in range(size)]
+        self._check(env_spec)
 
     def play(self, numbers: Sequence[int], seed: int, shown: int = 0) -> Played:
         """The episodes of these numbers, one in each world; frames are kept of those below `shown`."""
@@ -84,9 +84,9 @@ class Player:
 
     def _noise(self, draws: Sequence[np.random.Generator]) -> np.ndarray | None:
         """Of each episode's own generator, so that who plays beside it does not matter."""
-        if not self.spread:
+        if not self.eval_temperature:
             return None
-        return self.spread * np.stack([draw.standard_normal(self.agent.shapes.action) for draw in draws])
+        return self.eval_temperature * np.stack([draw.standard_normal(self.agent.shapes.action) for draw in draws])
 
     def _told(self, observation: Any, info: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
         if self.mode == "goal":
@@ -96,17 +96,17 @@ class Player:
     def _pursue(self, observations: np.ndarray, told: Sequence[tuple[np.ndarray, ...]]) -> Any:
         parts = [np.stack(part) for part in zip(*told, strict=True)]
         if self.mode == "goal":
-            return self.agent.pursue(observations, goal=parts[0])
-        return self.agent.pursue(observations, example=(parts[0], parts[1]))
+            return self.agent.start_task(observations, goal=parts[0])
+        return self.agent.start_task(observations, example=(parts[0], parts[1]))
 
-    def _check(self, world: World) -> None:
+    def _check(self, env_spec: EnvSpec) -> None:
         """The world must look and move as the agent's data did."""
         seen, action = self.adapter.shape(self.envs[0]), self.envs[0].action_space
         wanted = self.agent.shapes
         if seen not in (None, wanted.observation) or action.shape != (wanted.action,):
             self.close()
             raise GCBError(
-                f"{world.env} shows observations {seen} and takes actions {action.shape}; the agent was trained on "
+                f"{env_spec.env} shows observations {seen} and takes actions {action.shape}; the agent was trained on "
                 f"{wanted.observation} and {(wanted.action,)}."
             )
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gcb.agent.agent import Agent, Example
 from gcb.envs import TabletopEnv
-from gcb.envs.adapters import OwnWorld
+from gcb.envs.adapters import TabletopAdapter
 from gcb.envs.expert import Expert
 from gcb.explorer.pictures import data_url
 from gcb.explorer.studio import View
@@ -32,14 +32,14 @@ def play(
     seen, _ = stage.agent.reset(options={"scene": view.scene})
     stage.expert.reset(options={"scene": view.scene})
     observation = seen["observation"]
-    pursuit = agent.pursue(observation, goal=goal, example=example)
+    pursuit = agent.start_task(observation, goal=goal, example=example)
     expert = ExpertAtWork(stage.expert)
     yield {"kind": "start", "words": view.words, "done": view.done, "step": 0, **_pictures(stage.agent, observation)}
     reached_at, success, over, step = None, view.done, False, 0
     draw = np.random.default_rng(0)
     while not over:
         shown = expert.advance()
-        action = pursuit.act(observation, OwnWorld.spread * draw.standard_normal(agent.shapes.action))
+        action = pursuit.act(observation, TabletopAdapter.eval_temperature * draw.standard_normal(agent.shapes.action))
         seen, _, _, over, info = stage.agent.step(action)
         observation, success, step = seen["observation"], info["success"], step + 1
         if success and reached_at is None:

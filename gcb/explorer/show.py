@@ -12,7 +12,7 @@ from gcb.analysis.embed import lacking
 from gcb.analysis.geometry import WORLDS
 from gcb.data import open_dataset
 from gcb.errors import GCBError
-from gcb.evaluation.evaluate import world_of
+from gcb.evaluation.evaluate import env_spec_of
 from gcb.explorer.atlas import Atlas, Wanted
 from gcb.explorer.choices import Asked, ByData, ByExample, ByGoal, SceneChoice
 from gcb.explorer.errors import NotThere
@@ -75,10 +75,10 @@ class Show:
             "method": agent.method.name,
             "summary": agent.method.summary,
             "steps": agent.step,
-            "world": config.get("env"),
+            "env": config.get("env"),
             "video": bool(config.get("options", {}).get("video")),
             "tasks": list(tasks),
-            "by_example": agent.method.by_example,
+            "supports_analogy": agent.method.supports_analogy,
             "no_play": self.no_play,
             "success": dict(self.success),
             "map": asdict(self.map),
@@ -110,7 +110,7 @@ class Show:
     def ask(self, asked: Asked) -> Brief:
         """The brief for an episode, if the agent can be told so and there is room for another visitor."""
         brief, method = self.brief(asked), self.agent.method
-        if brief.example is not None and not method.by_example:
+        if brief.example is not None and not method.supports_analogy:
             raise GCBError(f"{method.name} cannot be told what to do by an example; tell it by a goal image.")
         self.stages().check()
         return brief
@@ -187,10 +187,10 @@ def load_show(run: Path, clips: Path | None, device: str) -> Show:
     """The agent of a run with its world; the atlas is made later."""
     agent = load(run, device)
     try:
-        world = world_of(agent)
-        if world.env not in WORLDS:
-            raise GCBError(f"its world is {world.env!r}; it can be only in {' or '.join(WORLDS)}")
-        studio = Studio(world.env, world.options, clips)
+        env_spec = env_spec_of(agent)
+        if env_spec.env not in WORLDS:
+            raise GCBError(f"its world is {env_spec.env!r}; it can be only in {' or '.join(WORLDS)}")
+        studio = Studio(env_spec.env, env_spec.options, clips)
     except GCBError as error:
         return Show(agent, None, None, f"the agent cannot be watched: {error}".rstrip("."), _success(run))
     return Show(agent, studio, Theatre(studio), None, _success(run))

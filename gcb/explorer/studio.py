@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gcb.envs import TabletopEnv, make_world
+from gcb.envs import TabletopEnv, make_env
 from gcb.envs.backgrounds import Bank, open_bank
 from gcb.envs.layout import CABINET_HIGH, CABINET_LOW, DRAWER_TOLERANCE, SETTLED, TRAVEL, Layout
 from gcb.envs.scene import Scene, draw_analogy, draw_scene, reachable
@@ -77,7 +77,7 @@ class Studio:
         given = {**self._options, "video": self._source, "video_split": "eval", "terminate_at_success": False}
         # Two that connect at once would each hush the other's output, and one of them for good.
         with CONNECTING:
-            return make_world(self._env, **{**given, **options})
+            return make_env(self._env, **{**given, **options})
 
     def close(self) -> None:
         self._small.close()

@@ -4,8 +4,8 @@ import os
 from importlib import import_module
 
 from gcb.errors import GCBError, named
-from gcb.methods.base import Features, Frames, Method, Shapes
-from gcb.methods.bc import BehaviourCloning, Blind
+from gcb.methods.base import Batch, Method, MethodOutput, Shapes
+from gcb.methods.bc import GoalAgnosticBC, GoalConditionedBC
 from gcb.methods.cc_vae import CCVAE
 from gcb.methods.cpc import CPC
 from gcb.methods.cpv import CPV
@@ -18,7 +18,7 @@ from gcb.methods.rad import RAD
 from gcb.methods.vae import VAE
 
 # In the order of the paper's table, then the yardsticks that it does not have.
-_ALL = (GCB, CPV, GCDBC, CCVAE, VAE, CPC, CURL, RAD, Pixel, CTA, BehaviourCloning, Blind)
+_ALL = (GCB, CPV, GCDBC, CCVAE, VAE, CPC, CURL, RAD, Pixel, CTA, GoalConditionedBC, GoalAgnosticBC)
 PLUGINS = "GCB_PLUGINS"
 """The environment variable that names modules with methods of one's own, separated by commas."""
 METHODS: dict[str, type[Method]] = {method.name: method for method in _ALL}
@@ -44,6 +44,6 @@ def _import_plugins(names: str) -> None:
             raise GCBError(f"{PLUGINS} names {name!r}, which cannot be imported: {error}.") from error
 
 
-__all__ = ["METHODS", "Features", "Frames", "Method", "Shapes", "method_named", "register"]
+__all__ = ["METHODS", "Batch", "Method", "MethodOutput", "Shapes", "method_named", "register"]
 
 _import_plugins(os.environ.get(PLUGINS, ""))

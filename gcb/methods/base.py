@@ -23,7 +23,7 @@ class Shapes:
 
 
 @dataclass(frozen=True)
-class Frames:
+class Batch:
     """One batch as a method sees it: observations as stored (uint8 images channels last, or vectors), B of each."""
 
     state: Tensor
@@ -40,7 +40,7 @@ class Frames:
 
 
 @dataclass
-class Features:
+class MethodOutput:
     """What one step of a method gives to the policy's learner, and its own loss.
 
     Each tensor carries a gradient into the encoders exactly where the method wants one: `detach` where it does not.
@@ -53,9 +53,9 @@ class Features:
     critic_state: Tensor
     critic_task: Tensor
     next_state: Tensor
-    """Features of s' for the bootstrap; never with a gradient."""
+    """MethodOutput of s' for the bootstrap; never with a gradient."""
     next_task: Tensor
-    """Features of the task as it stands at s'."""
+    """MethodOutput of the task as it stands at s'."""
     logs: dict[str, Tensor | float] = field(default_factory=dict)
 
 
@@ -76,14 +76,14 @@ class Method(nn.Module, ABC):
     """Extra frames that it trains on: "first", "earlier"."""
     shifted_together: tuple[frozenset[str], ...] = ()
     """Frames that random-shift augmentation moves by the same pixels; all others move on their own."""
-    by_example: ClassVar[bool] = True
+    supports_analogy: ClassVar[bool] = True
     """Whether it can be told what to do by an analogous pair."""
 
     state_size: int
     task_size: int
 
     @abstractmethod
-    def learn(self, batch: Frames) -> Features:
+    def compute_loss(self, batch: Batch) -> MethodOutput:
         """The representation's loss on a batch, and the features for the policy, from one set of encoder passes."""
 
     @abstractmethod
@@ -94,12 +94,12 @@ class Method(nn.Module, ABC):
     def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         """What the policy sees of the task "reach `goal`", begun at `first` and now at `state`."""
 
-    def example_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         """What the policy sees of the task "do what leads from example[0] to example[1]"."""
         raise NotImplementedError(f"{self.name} cannot be told what to do by an example")
 
     @property
-    def task_moves(self) -> bool:
+    def task_depends_on_state(self) -> bool:
         """Whether the task's features change with the current state, so that they must be computed at every step."""
         return True
 

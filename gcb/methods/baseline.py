@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from gcb.errors import GCBError
-from gcb.methods.base import Features, Frames, Method, Shapes
-from gcb.methods.components import EncoderConfig, Passage, check_not_negative, check_positive, normalised
+from gcb.methods.base import Batch, Method, MethodOutput, Shapes
+from gcb.methods.components import Bottleneck, EncoderConfig, check_not_negative, check_positive, normalised
 from gcb.methods.gcb import GCBConfig
 from gcb.models.networks import encoder
 
-PAPER = {"encoder": "paper", "learning_rate": 5e-4, "rl_gradient": "critic", "passage": None}
+PAPER = {"encoder": "paper", "learning_rate": 5e-4, "rl_gradient": "critic", "bottleneck_dim": None}
 """In the paper all baselines take the critic's gradient (appendix, "Backpropagating RL Objectives")."""
 SMOKE = {"size": 32}
 
@@ -38,15 +38,15 @@ class GradientConfig(EncoderConfig):
 class BaselineConfig(GradientConfig):
     """What every baseline can be told whose policy sees the task apart from the state."""
 
-    passage: int | None = GCBConfig.passage
+    bottleneck_dim: int | None = GCBConfig.bottleneck_dim
     """Width of the passage from the task to the policy, as GCB has it; none for the embeddings themselves."""
-    passage_noise: float = GCBConfig.passage_noise
+    bottleneck_noise: float = GCBConfig.bottleneck_noise
     """Noise on the passage in training, in units of its range of [-1, 1]."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, "passage")
-        check_not_negative(self, "passage_noise")
+        check_positive(self, "bottleneck_dim")
+        check_not_negative(self, "bottleneck_noise")
 
 
 class Baseline(Method):
@@ -55,11 +55,11 @@ class Baseline(Method):
     presets: ClassVar = {"paper": {"method_config": PAPER}, "smoke": {"method_config": SMOKE}}
     shifted_together = (frozenset({"state", "next_state", "goal", "first"}),)
     config: Any
-    passage: Passage
+    bottleneck: Bottleneck
 
-    def narrow(self, task: Tensor, *, noisy: bool = False) -> Tensor:
+    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
         """What the policy sees of all that is known of a task."""
-        return self.passage(task, noisy=noisy)
+        return self.bottleneck(task, noisy=noisy)
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
         trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
@@ -67,21 +67,21 @@ class Baseline(Method):
 
     def _features(
         self, loss: Tensor, logs: dict[str, Any], state: Tensor, task: Tensor, next_state: Tensor, next_task: Tensor
-    ) -> Features:
-        """Features for the policy; tasks are given as they are before the passage.
+    ) -> MethodOutput:
+        """MethodOutput for the policy; tasks are given as they are before the passage.
 
         The passage belongs to the policy: the actor trains it whether or not its gradient goes on into the encoders.
         """
         gradient = self.config.rl_gradient
         actor, critic = gradient in ("actor", "both"), gradient in ("critic", "both")
         with torch.no_grad():
-            plain, following = self.narrow(task.detach()), self.narrow(next_task.detach())
-        return Features(
+            plain, following = self.encode_task(task.detach()), self.encode_task(next_task.detach())
+        return MethodOutput(
             loss=loss,
             actor_state=state if actor else state.detach(),
-            actor_task=self.narrow(task if actor else task.detach(), noisy=True),
+            actor_task=self.encode_task(task if actor else task.detach(), noisy=True),
             critic_state=state if critic else state.detach(),
-            critic_task=self.narrow(task) if critic else plain,
+            critic_task=self.encode_task(task) if critic else plain,
             next_state=next_state.detach(),
             next_task=following,
             logs=logs,
@@ -98,7 +98,7 @@ class StateConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.condition == "goal" and self.passage is not None:
+        if self.condition == "goal" and self.bottleneck_dim is not None:
             raise GCBError("method_config.condition 'goal' uses no pair: set passage to none.")
 
 
@@ -118,15 +118,15 @@ class StateMethod(Baseline):
         self.config = config
         self._psi = self._encoder(shapes)
         together = config.size if config.condition == "goal" else 2 * config.size
-        self.passage = Passage(together, config.passage, config.passage_noise)
+        self.bottleneck = Bottleneck(together, config.bottleneck_dim, config.bottleneck_noise)
         self.frames = frozenset({"first"}) if config.condition == "first" else frozenset()
-        self.state_size, self.task_size = config.size, self.passage.size
+        self.state_size, self.task_size = config.size, self.bottleneck.size
 
-    def objective(self, batch: Frames, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         """The representation's own loss, from what the encoder says of s and s'; by default there is none."""
         return batch.reward.new_zeros(()), {}
 
-    def learn(self, batch: Frames) -> Features:
+    def compute_loss(self, batch: Batch) -> MethodOutput:
         output, goal = self._psi(batch.state), self.state_features(batch.goal)
         with torch.set_grad_enabled(self.learns_from_next):
             next_output = self._psi(batch.next_state)
@@ -141,7 +141,7 @@ class StateMethod(Baseline):
         )
 
     @property
-    def task_moves(self) -> bool:
+    def task_depends_on_state(self) -> bool:
         return self.config.condition == "current"
 
     def state_features(self, state: Tensor) -> Tensor:
@@ -150,14 +150,14 @@ class StateMethod(Baseline):
 
     def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         begin = self.state_features(self._moved(first, state))
-        return self.narrow(self._task(begin, self.state_features(goal)))
+        return self.encode_task(self._task(begin, self.state_features(goal)))
 
-    def example_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         """(ψ(s_a), ψ(g_a)); or for π(ψ(s), ψ(g)) the goal ψ(s_0) + ψ(g_a) - ψ(s_a)."""
         before, after = self.state_features(example[0]), self.state_features(example[1])
         if self.config.condition == "goal":
-            return self.narrow(normalised(self.state_features(first) + after - before))
-        return self.narrow(self._task(before, after))
+            return self.encode_task(normalised(self.state_features(first) + after - before))
+        return self.encode_task(self._task(before, after))
 
     def _encoder(self, shapes: Shapes) -> torch.nn.Module:
         return encoder(self.config.encoder, shapes.observation, self.config.size)
@@ -171,4 +171,4 @@ class StateMethod(Baseline):
 
     def _moved(self, begin: Tensor, now: Tensor) -> Tensor:
         """What the task is told from: where it began, or where it stands."""
-        return now if self.task_moves else begin
+        return now if self.task_depends_on_state else begin

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from gcb.methods.base import Features, Frames, Method, Shapes
+from gcb.methods.base import Batch, Method, MethodOutput, Shapes
 from gcb.methods.components import EncoderConfig
 from gcb.models.networks import encoder
 
@@ -43,22 +43,22 @@ class Cloning(Method):
         config = self.config
         return [{"params": self.encoder.parameters(), "lr": config.learning_rate, "weight_decay": config.weight_decay}]
 
-    def learn(self, batch: Frames) -> Features:
+    def compute_loss(self, batch: Batch) -> MethodOutput:
         """No loss of its own: the policy's gradient enters the encoder, the critics' does not."""
         state, task = self.state_features(batch.state), self.goal_features(batch.state, batch.state, batch.goal)
         with torch.no_grad():
             next_state = self.state_features(batch.next_state)
             next_task = self.goal_features(batch.state, batch.next_state, batch.goal)
         loss = batch.reward.new_zeros(())
-        return Features(loss, state, task, state.detach(), task.detach(), next_state, next_task)
+        return MethodOutput(loss, state, task, state.detach(), task.detach(), next_state, next_task)
 
 
-class BehaviourCloning(Cloning):
+class GoalConditionedBC(Cloning):
     """π(f(s, g)): both images stacked, one encoder."""
 
-    name = "bc"
+    name = "gcbc"
     summary = "goal-conditioned behaviour cloning: one encoder sees state and goal side by side"
-    by_example = False
+    supports_analogy = False
 
     def __init__(self, config: CloningConfig, shapes: Shapes):
         super().__init__(config, shapes, stacked=2)
@@ -80,10 +80,10 @@ class BehaviourCloning(Cloning):
         raise NotImplementedError(f"{self.name} has no state embedding ψ")
 
 
-class Blind(Cloning):
+class GoalAgnosticBC(Cloning):
     """π(f(s)): how far one gets without knowing the goal."""
 
-    name = "blind"
+    name = "goal_agnostic_bc"
     summary = "behaviour cloning that is never told the goal: what success is worth by chance"
 
     def __init__(self, config: CloningConfig, shapes: Shapes):
@@ -91,7 +91,7 @@ class Blind(Cloning):
         self.state_size, self.task_size = config.size, 0
 
     @property
-    def task_moves(self) -> bool:
+    def task_depends_on_state(self) -> bool:
         return False
 
     def state_features(self, state: Tensor) -> Tensor:
@@ -100,5 +100,5 @@ class Blind(Cloning):
     def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         return torch.empty(len(state), 0, device=state.device)
 
-    def example_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         return torch.empty(len(state), 0, device=state.device)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcb.methods.base import Features, Frames, Shapes
+from gcb.methods.base import Batch, MethodOutput, Shapes
 from gcb.methods.baseline import Baseline
-from gcb.methods.components import Passage, as_images, as_target, decoder, normalised
-from gcb.methods.vae import ReconstructionConfig, evidence_loss, mean_and_log_variance, sampled
+from gcb.methods.components import Bottleneck, as_images, as_target, decoder, normalised
+from gcb.methods.vae import ReconstructionConfig, elbo_loss, mean_and_log_variance, reparameterize
 from gcb.models.networks import encoder, mlp
 
 
@@ -37,15 +37,15 @@ class CCVAE(Baseline):
         self._context = encoder(config.encoder, shapes.observation, size)
         self.posterior = mlp([2 * size, size, 2 * size])
         self.decoder = decoder(config.encoder, shapes.observation, 2 * size)
-        self.passage = Passage(size, config.passage, config.passage_noise)
-        self.state_size, self.task_size = 0, 2 * size + self.passage.size
+        self.bottleneck = Bottleneck(size, config.bottleneck_dim, config.bottleneck_noise)
+        self.state_size, self.task_size = 0, 2 * size + self.bottleneck.size
 
-    def learn(self, batch: Frames) -> Features:
+    def compute_loss(self, batch: Batch) -> MethodOutput:
         assert batch.first is not None, "`frames` asks for it"
         context = self._context(batch.first)
         mean, log_variance = self._posterior(batch.state, context)
-        drawn = self.decoder(torch.cat([sampled(mean, log_variance), context], -1))
-        loss, logs = evidence_loss(drawn, as_target(batch.state), mean, log_variance, self.config)
+        drawn = self.decoder(torch.cat([reparameterize(mean, log_variance), context], -1))
+        loss, logs = elbo_loss(drawn, as_target(batch.state), mean, log_variance, self.config)
         goal = self._code(batch.goal, context)
         with torch.no_grad():
             following = self._code(batch.next_state, context)
@@ -54,23 +54,23 @@ class CCVAE(Baseline):
         nothing = self.state_features(batch.state)
         return self._features(loss, logs, nothing, task, nothing, next_task)
 
-    def narrow(self, task: Tensor, *, noisy: bool = False) -> Tensor:
+    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
         """Only what is to be done goes through the passage, not where the state stands."""
         here, goal = task.split([2 * self.config.size, self.config.size], -1)
-        return torch.cat([here, self.passage(goal, noisy=noisy)], -1)
+        return torch.cat([here, self.bottleneck(goal, noisy=noisy)], -1)
 
     def state_features(self, state: Tensor) -> Tensor:
         """Nothing: a state has no code without its context."""
         return torch.empty(len(state), 0, device=state.device)
 
     def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return self.example_features(first, state, (first, goal))
+        return self.analogy_features(first, state, (first, goal))
 
-    def example_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         """The code of s given s_0, the context of s_0, and the code of g_a given s_a."""
         context = self._context(first)
         changed = self.phi(*example)
-        return self.narrow(torch.cat([self._code(state, context), context, changed], -1))
+        return self.encode_task(torch.cat([self._code(state, context), context, changed], -1))
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:

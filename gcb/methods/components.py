@@ -63,13 +63,13 @@ def normalised(embedding: Tensor) -> Tensor:
 # ---- slow copies ---------------------------------------------------------------------------------------------------
 
 
-def slow_copy(network: Network) -> Network:
-    """A copy that no optimiser trains; `follow` moves it."""
+def make_target(network: Network) -> Network:
+    """A copy that no optimiser trains; `soft_update` moves it."""
     return copy.deepcopy(network).requires_grad_(False)
 
 
 @torch.no_grad()
-def follow(slow: nn.Module, fast: nn.Module, rate: float) -> None:
+def soft_update(slow: nn.Module, fast: nn.Module, rate: float) -> None:
     """Move a slow copy towards its original: slow ← (1 - rate) slow + rate fast."""
     for behind, ahead in zip(slow.parameters(), fast.parameters(), strict=True):
         behind.lerp_(ahead, rate)
@@ -152,7 +152,7 @@ def as_images(decoded: Tensor) -> Tensor:
 # ---- from the representation to the policy -------------------------------------------------------------------------
 
 
-class Passage(nn.Module):
+class Bottleneck(nn.Module):
     """A narrow way from what is known of a task to the policy; without a width everything passes as it is.
 
     It is GCB's: a code in [-1, 1], with noise in training. It has a hidden layer, because what comes in is two

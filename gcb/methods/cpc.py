@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gcb.methods.base import Frames, Shapes
+from gcb.methods.base import Batch, Shapes
 from gcb.methods.baseline import StateConfig, StateMethod
 from gcb.methods.components import InfoNCE, check_not_negative
 
@@ -37,6 +37,6 @@ class CPC(StateMethod):
         super().__init__(config, shapes)
         self.contrast = InfoNCE(config.size)
 
-    def objective(self, batch: Frames, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         loss, found = self.contrast(state, next_state)
-        return self.config.contrast_weight * loss, {"contrast_found": found}
+        return self.config.contrast_weight * loss, {"infonce_accuracy": found}

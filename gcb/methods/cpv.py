@@ -6,9 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcb.methods.base import Features, Frames, Shapes
+from gcb.methods.base import Batch, MethodOutput, Shapes
 from gcb.methods.baseline import PAPER, SMOKE, Baseline, BaselineConfig
-from gcb.methods.components import Passage, check_not_negative, normalised
+from gcb.methods.components import Bottleneck, check_not_negative, normalised
 from gcb.models.networks import encoder
 
 
@@ -59,10 +59,10 @@ class CPV(Baseline):
         self._psi = encoder(config.encoder, shapes.observation, size)
         # Without a layer norm: doing nothing must be able to have the plan 0.
         self._pair = encoder(config.encoder, shapes.observation, size, stacked=2, norm=False)
-        self.passage = Passage(size, config.passage, config.passage_noise)
-        self.state_size, self.task_size = size, self.passage.size
+        self.bottleneck = Bottleneck(size, config.bottleneck_dim, config.bottleneck_noise)
+        self.state_size, self.task_size = size, self.bottleneck.size
 
-    def learn(self, batch: Frames) -> Features:
+    def compute_loss(self, batch: Batch) -> MethodOutput:
         assert batch.first is not None, "`frames` asks for it"
         whole, done = self._pair(batch.first, batch.goal), self._pair(batch.first, batch.state)
         with torch.no_grad():
@@ -75,7 +75,7 @@ class CPV(Baseline):
         task, next_task = torch.cat([whole, done], -1), torch.cat([whole, next_done], -1)
         return self._features(loss, logs, self._psi(batch.state), task, next_state, next_task)
 
-    def narrow(self, task: Tensor, *, noisy: bool = False) -> Tensor:
+    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
         """The plan of the whole less the plan of what is done."""
         whole, done = task.chunk(2, -1)
         return self._plan(whole, noisy) - self._plan(done)
@@ -84,10 +84,10 @@ class CPV(Baseline):
         return self._psi(state)
 
     def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return self.example_features(first, state, (first, goal))
+        return self.analogy_features(first, state, (first, goal))
 
-    def example_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        return self.narrow(torch.cat([self._pair(*example), self._pair(first, state)], -1))
+    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+        return self.encode_task(torch.cat([self._pair(*example), self._pair(first, state)], -1))
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:
@@ -95,4 +95,4 @@ class CPV(Baseline):
         return self._plan(self._pair(state, goal))
 
     def _plan(self, pair: Tensor, noisy: bool = False) -> Tensor:
-        return pair if self.config.passage is None else self.passage(normalised(pair), noisy=noisy)
+        return pair if self.config.bottleneck_dim is None else self.bottleneck(normalised(pair), noisy=noisy)

@@ -12,9 +12,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from gcb.methods.base import Features, Frames, Shapes
+from gcb.methods.base import Batch, MethodOutput, Shapes
 from gcb.methods.baseline import PAPER, SMOKE, Baseline, BaselineConfig
-from gcb.methods.components import Passage, check_not_negative, check_share, follow, normalised, slow_copy
+from gcb.methods.components import Bottleneck, check_not_negative, check_share, make_target, normalised, soft_update
 from gcb.models.iql import expectile_loss
 from gcb.models.networks import encoder
 
@@ -29,13 +29,13 @@ class CTAConfig(BaselineConfig):
     """γ of that value: it falls off with the time to the goal."""
     expectile: float = 0.7
     """.5 for the value of the data's behaviour, towards 1 for the best that was seen."""
-    slow_rate: float = 0.01
+    tau: float = 0.01
     """How far the slow copies of f and ψ move at every step."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_negative(self, "value_weight")
-        check_share(self, "value_discount", "expectile", "slow_rate")
+        check_share(self, "value_discount", "expectile", "tau")
 
 
 class CTA(Baseline):
@@ -53,13 +53,13 @@ class CTA(Baseline):
         self.config, size = config, config.size
         self._state = encoder(config.encoder, shapes.observation, size)
         self._psi = encoder(config.encoder, shapes.observation, size, norm=False)
-        self._slow_state, self._slow_psi = slow_copy(self._state), slow_copy(self._psi)
-        self.passage = Passage(size, config.passage, config.passage_noise)
-        self.of_task = nn.Linear(self.passage.size, size, bias=False)
+        self._slow_state, self._slow_psi = make_target(self._state), make_target(self._psi)
+        self.bottleneck = Bottleneck(size, config.bottleneck_dim, config.bottleneck_noise)
+        self.of_task = nn.Linear(self.bottleneck.size, size, bias=False)
         self.of_state = nn.Linear(size, size)
         self.state_size, self.task_size = size, size
 
-    def learn(self, batch: Frames) -> Features:
+    def compute_loss(self, batch: Batch) -> MethodOutput:
         assert batch.first is not None, "`frames` asks for it"
         state, goal = self._state(batch.state), self._psi(batch.goal)
         with torch.no_grad():
@@ -78,26 +78,26 @@ class CTA(Baseline):
         loss = expectile_loss(target - value, self.config.expectile)
         return self.config.value_weight * loss, {"field_value": value.detach().mean()}
 
-    def narrow(self, task: Tensor, *, noisy: bool = False) -> Tensor:
+    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
         """Task and state joined bilinearly."""
         change, state = task.chunk(2, -1)
-        return self.of_task(self.passage(change, noisy=noisy)) * self.of_state(state)
+        return self.of_task(self.bottleneck(change, noisy=noisy)) * self.of_state(state)
 
     def after_step(self) -> None:
         """The slow copies follow f and ψ."""
-        follow(self._slow_state, self._state, self.config.slow_rate)
-        follow(self._slow_psi, self._psi, self.config.slow_rate)
+        soft_update(self._slow_state, self._state, self.config.tau)
+        soft_update(self._slow_psi, self._psi, self.config.tau)
 
     def state_features(self, state: Tensor) -> Tensor:
         """f(s)."""
         return self._state(state)
 
     def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return self.example_features(first, state, (first, goal))
+        return self.analogy_features(first, state, (first, goal))
 
-    def example_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         change = normalised(self._psi(example[1]) - self._psi(example[0]))
-        return self.narrow(torch.cat([change, self._state(state)], -1))
+        return self.encode_task(torch.cat([change, self._state(state)], -1))
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:

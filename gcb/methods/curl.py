@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from gcb.data.augment import shift_images
-from gcb.methods.base import Frames, Shapes
+from gcb.methods.base import Batch, Shapes
 from gcb.methods.baseline import StateMethod
-from gcb.methods.components import InfoNCE, check_not_negative, check_share, follow, slow_copy
+from gcb.methods.components import InfoNCE, check_not_negative, check_share, make_target, soft_update
 from gcb.methods.cpc import ContrastConfig
 
 
@@ -21,13 +21,13 @@ class CURLConfig(ContrastConfig):
     """Pixels by which the second view is shifted at most, in each direction."""
     view_scale: float = 0.2
     """For vectors, which cannot be shifted: each is scaled by up to this share, as RAD does with states."""
-    momentum_rate: float = 0.05
+    tau: float = 0.05
     """How far the slow encoder moves towards ψ at every step."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_negative(self, "view_shift", "view_scale")
-        check_share(self, "momentum_rate")
+        check_share(self, "tau")
 
 
 class CURL(StateMethod):
@@ -41,13 +41,13 @@ class CURL(StateMethod):
     def __init__(self, config: CURLConfig, shapes: Shapes):
         super().__init__(config, shapes)
         self.contrast = InfoNCE(config.size)
-        self._slow = slow_copy(self._psi)
+        self._slow = make_target(self._psi)
 
-    def objective(self, batch: Frames, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         with torch.no_grad():
             key = self._slow(self.other_view(batch.state))
         loss, found = self.contrast(state, key)
-        return self.config.contrast_weight * loss, {"contrast_found": found}
+        return self.config.contrast_weight * loss, {"infonce_accuracy": found}
 
     def other_view(self, observation: Tensor) -> Tensor:
         """The same observations, each augmented anew."""
@@ -59,4 +59,4 @@ class CURL(StateMethod):
 
     def after_step(self) -> None:
         """The slow encoder follows ψ."""
-        follow(self._slow, self._psi, self.config.momentum_rate)
+        soft_update(self._slow, self._psi, self.config.tau)

@@ -6,9 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcb.methods.base import Features, Frames, Shapes
+from gcb.methods.base import Batch, MethodOutput, Shapes
 from gcb.methods.baseline import SMOKE, Baseline, GradientConfig
-from gcb.methods.components import Passage, check_not_negative, check_share, follow, normalised, slow_copy
+from gcb.methods.components import Bottleneck, check_not_negative, check_share, make_target, normalised, soft_update
 from gcb.methods.gcb import PAPER, GCBConfig, RewardDecoder, metric_losses
 from gcb.models.losses import Norm
 from gcb.models.networks import encoder, mlp
@@ -28,17 +28,17 @@ class GCDBCConfig(GradientConfig):
     """γ of L_φ; the paper's is .99."""
     scale_reward: bool = GCBConfig.scale_reward
     """Weigh immediate differences in L_φ by 1 - γ."""
-    action_gap: float = GCBConfig.action_gap
+    policy_distance_weight: float = GCBConfig.policy_distance_weight
     """Weight of |π_i - π_j| in L_φ, of actions decoded from φ; 0 for none, and no decoder, as in the paper."""
-    metric_weight: float = GCBConfig.metric_weight
+    phi_weight: float = GCBConfig.phi_weight
     """Weight of L_φ."""
-    target_rate: float | None = GCBConfig.target_rate
+    tau: float | None = GCBConfig.tau
     """φ̄ follows φ as a moving average at this rate; none for the paper's stop-gradient of φ itself."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_negative(self, "action_gap", "metric_weight")
-        check_share(self, "metric_discount", *(["target_rate"] if self.target_rate is not None else []))
+        check_not_negative(self, "policy_distance_weight", "phi_weight")
+        check_share(self, "metric_discount", *(["tau"] if self.tau is not None else []))
 
 
 class GCDBC(Baseline):
@@ -58,19 +58,19 @@ class GCDBC(Baseline):
         },
         "smoke": {"method_config": SMOKE},
     }
-    by_example = False
+    supports_analogy = False
 
     def __init__(self, config: GCDBCConfig, shapes: Shapes):
         super().__init__()
         self.config, size = config, config.size
         self._phi = encoder(config.encoder, shapes.observation, size, stacked=2, norm=config.output_norm)
-        self._slow = None if config.target_rate is None else slow_copy(self._phi)
+        self._slow = None if config.tau is None else make_target(self._phi)
         self.reward_decoder = RewardDecoder(size)
-        self.action_decoder = mlp([size, 256, shapes.action]) if config.action_gap else None
-        self.passage = Passage(size, None, 0.0)
+        self.action_decoder = mlp([size, 256, shapes.action]) if config.policy_distance_weight else None
+        self.bottleneck = Bottleneck(size, None, 0.0)
         self.state_size, self.task_size = 0, size
 
-    def learn(self, batch: Frames) -> Features:
+    def compute_loss(self, batch: Batch) -> MethodOutput:
         phi = self._phi(batch.state, batch.goal)
         with torch.no_grad():
             phi_next = self._phi(batch.next_state, batch.goal)
@@ -85,7 +85,7 @@ class GCDBC(Baseline):
     def after_step(self) -> None:
         """φ̄ follows φ."""
         if self._slow is not None:
-            follow(self._slow, self._phi, self.config.target_rate)
+            soft_update(self._slow, self._phi, self.config.tau)
 
     def state_features(self, state: Tensor) -> Tensor:
         """Nothing: all that is seen is seen in the pair."""

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from gcb.errors import GCBError
-from gcb.methods.base import Features, Frames, Method, Shapes
-from gcb.methods.components import follow, normalised, slow_copy
+from gcb.methods.base import Batch, Method, MethodOutput, Shapes
+from gcb.methods.components import make_target, normalised, soft_update
 from gcb.methods.dynamics import Dynamics, DynamicsKind, make_dynamics
 from gcb.models.losses import Norm, phi_loss, psi_loss
 from gcb.models.networks import EncoderKind, encoder, mlp
@@ -35,17 +35,17 @@ class GCBConfig:
     """γ of L_φ; the paper's is .99."""
     scale_reward: bool = True
     """Weigh immediate differences in L_φ by 1 - γ, as in Proposition 1, so that distances stay below 1."""
-    action_gap: float = 1.0
+    policy_distance_weight: float = 1.0
     """Weight of |π_i - π_j| beside |r_i - r_j| in L_φ, 0 in the paper. Without it equally long tasks are one."""
-    target_rate: float | None = 0.01
+    tau: float | None = 0.01
     """φ̄ follows φ as a moving average at this rate; none for the paper's stop-gradient of φ itself."""
     grounded: bool = True
     """Subtract φ(g, g) in L_ψ (Eq. psi_obj) or not (Eq. analogy)."""
-    metric_weight: float = 10.0
+    phi_weight: float = 10.0
     """Weight of L_φ, 1 in the paper; scaled by 1 - γ, its distances and their errors are small."""
-    arithmetic_weight: float = 0.3
+    psi_weight: float = 0.3
     """Weight of L_ψ, 1 in the paper; a larger one costs ψ its precision, a smaller one its arithmetic."""
-    relative_arithmetic: bool = True
+    relative_psi_loss: bool = True
     """Measure L_ψ by the squared length of what it explains: else a metric of small distances would silence it."""
     reward_decoder: bool = True
     """Predict r from φ(s, g) and φ(s', g) (Eq. r_loss)."""
@@ -57,11 +57,11 @@ class GCBConfig:
     """Whose gradient enters φ and ψ; the paper's choice is none, its ablation critic."""
     condition: Literal["pair", "goal"] = "pair"
     """The policy is π(ψ(s), φ(s_k, g)), or π(ψ(s), ψ(g)), which infers ψ(g) by arithmetic when told by example."""
-    first_share: float = 0.7
+    p_initial_pair: float = 0.7
     """How often s_k is the episode's first frame instead of the current one: at an analogy the pair never moves."""
-    passage: int | None = 16
+    bottleneck_dim: int | None = 16
     """Width of the passage from φ to the policy; none for φ itself. What is narrow carries only what is to be done."""
-    passage_noise: float = 0.3
+    bottleneck_noise: float = 0.3
     """Noise on the passage in training, in units of its range of [-1, 1]."""
     phi_learning_rate: float = 1e-3
     """Learning rate of φ and what decodes it, 1e-4 in the paper."""
@@ -73,20 +73,20 @@ class GCBConfig:
     """Weight decay of ψ."""
 
     def __post_init__(self) -> None:
-        for name in ("size", "passage", "phi_learning_rate", "psi_learning_rate"):
+        for name in ("size", "bottleneck_dim", "phi_learning_rate", "psi_learning_rate"):
             value = getattr(self, name)
             _check(name, value, value is None or value > 0, "it must be above 0")
-        for name in ("action_gap", "metric_weight", "arithmetic_weight", "passage_noise"):
+        for name in ("policy_distance_weight", "phi_weight", "psi_weight", "bottleneck_noise"):
             _check(name, getattr(self, name), getattr(self, name) >= 0, "it must not be negative")
         _check("metric_discount", self.metric_discount, 0 < self.metric_discount < 1, "it must lie between 0 and 1")
-        _check("first_share", self.first_share, 0 <= self.first_share < 1, "it must be at least 0 and below 1")
-        _check(
-            "target_rate", self.target_rate, self.target_rate is None or 0 < self.target_rate <= 1, "0 to 1, or none"
-        )
-        if self.action_gap and not self.action_decoder:
-            raise GCBError("method_config.action_gap needs method_config.action_decoder, which gives it its policy.")
-        if self.condition == "goal" and (self.first_share or self.passage):
-            raise GCBError("method_config.condition 'goal' uses no pair: set first_share to 0 and passage to none.")
+        _check("p_initial_pair", self.p_initial_pair, 0 <= self.p_initial_pair < 1, "it must be at least 0 and below 1")
+        _check("tau", self.tau, self.tau is None or 0 < self.tau <= 1, "0 to 1, or none")
+        if self.policy_distance_weight and not self.action_decoder:
+            raise GCBError(
+                "method_config.policy_distance_weight needs method_config.action_decoder, which gives it its policy."
+            )
+        if self.condition == "goal" and (self.p_initial_pair or self.bottleneck_dim):
+            raise GCBError("method_config.condition 'goal' uses no pair: set p_initial_pair to 0 and passage to none.")
 
 
 def _check(name: str, value: Any, accepted: bool, what: str) -> None:
@@ -101,16 +101,16 @@ PAPER = {
     "right_norm": "l2",
     "metric_discount": 0.99,
     "scale_reward": False,
-    "action_gap": 0.0,
+    "policy_distance_weight": 0.0,
     "action_decoder": False,
-    "target_rate": None,
-    "metric_weight": 1.0,
-    "arithmetic_weight": 1.0,
-    "relative_arithmetic": False,
+    "tau": None,
+    "phi_weight": 1.0,
+    "psi_weight": 1.0,
+    "relative_psi_loss": False,
     "rl_gradient": "none",
-    "first_share": 0.0,
-    "passage": None,
-    "passage_noise": 0.0,
+    "p_initial_pair": 0.0,
+    "bottleneck_dim": None,
+    "bottleneck_noise": 0.0,
     "phi_learning_rate": 1e-4,
     "phi_weight_decay": 1e-3,
     "psi_learning_rate": 5e-4,
@@ -134,18 +134,18 @@ class GCB(Method):
         self._phi = encoder(config.encoder, observation, size, stacked=2, norm=config.output_norm)
         self._psi = encoder(config.encoder, observation, size, norm=config.output_norm)
         self._target = None
-        if config.target_rate is not None:
-            self._target = slow_copy(self._phi)
+        if config.tau is not None:
+            self._target = make_target(self._phi)
         self.reward_decoder = RewardDecoder(size) if config.reward_decoder else None
         self.action_decoder = mlp([size, 256, shapes.action]) if config.action_decoder else None
         self.dynamics: Dynamics | None = make_dynamics(config.dynamics, size, shapes.action)
-        self.passage = nn.Linear(size, config.passage) if config.passage else None
-        self.frames = frozenset({"first"}) if config.first_share else frozenset()
-        self.state_size, self.task_size = size, config.passage or size
+        self.bottleneck = nn.Linear(size, config.bottleneck_dim) if config.bottleneck_dim else None
+        self.frames = frozenset({"first"}) if config.p_initial_pair else frozenset()
+        self.state_size, self.task_size = size, config.bottleneck_dim or size
 
     # ---- learning --------------------------------------------------------------------------------------------
 
-    def learn(self, batch: Frames) -> Features:
+    def compute_loss(self, batch: Batch) -> MethodOutput:
         """The first rows of the batch are tasks as they stand (s_t, g) and train φ and ψ; the others (s_0, g)."""
         config, current = self.config, self._current_rows(len(batch.state))
         pair_state = batch.state
@@ -167,13 +167,13 @@ class GCB(Method):
             task = next_task = self._normalised(psi_goal)
             told = task if actor else task.detach()
         else:
-            task = self._narrow(phi)
-            next_task = self._narrow(phi_next) if self.task_moves else task
+            task = self._bottleneck(phi)
+            next_task = self._bottleneck(phi_next) if self.task_depends_on_state else task
             # The passage belongs to the policy: the actor trains it even where its gradient ends before φ.
-            told = task if actor else self._narrow(phi.detach())
-        if config.passage_noise:
-            told = told + config.passage_noise * torch.randn_like(told)
-        return Features(
+            told = task if actor else self._bottleneck(phi.detach())
+        if config.bottleneck_noise:
+            told = told + config.bottleneck_noise * torch.randn_like(told)
+        return MethodOutput(
             loss=torch.stack(list(losses.values())).sum(),
             actor_state=state if actor else state.detach(),
             actor_task=told,
@@ -185,7 +185,7 @@ class GCB(Method):
         )
 
     def _representation(
-        self, batch: Frames, phi: Tensor, phi_next: Tensor, psi: Tensor, psi_goal: Tensor
+        self, batch: Batch, phi: Tensor, phi_next: Tensor, psi: Tensor, psi_goal: Tensor
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """L_φ, L_ψ and the decoders' losses on the rows whose pair is (s_t, g)."""
         config, rows = self.config, len(phi)
@@ -202,19 +202,19 @@ class GCB(Method):
         with torch.no_grad():
             phi_goal = self._phi_of(self._phi, goal, goal) if config.grounded else None
         loss, psi_logs = psi_loss(phi, phi_goal, psi, psi_goal)
-        if config.relative_arithmetic:
+        if config.relative_psi_loss:
             loss = loss * (psi_logs["psi_unexplained"] / loss.detach().clamp_min(1e-12))
-        losses["psi_loss"] = config.arithmetic_weight * loss
+        losses["psi_loss"] = config.psi_weight * loss
         return losses, {**logs, **psi_logs}
 
     def after_step(self) -> None:
         """φ̄ follows φ."""
-        if self._target is not None and self.config.target_rate is not None:
-            follow(self._target, self._phi, self.config.target_rate)
+        if self._target is not None and self.config.tau is not None:
+            soft_update(self._target, self._phi, self.config.tau)
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
         config = self.config
-        decoders = [self.reward_decoder, self.action_decoder, self.dynamics, self.passage]
+        decoders = [self.reward_decoder, self.action_decoder, self.dynamics, self.bottleneck]
         heads = [parameter for part in decoders if part is not None for parameter in part.parameters()]
         phi = {"lr": config.phi_learning_rate, "weight_decay": config.phi_weight_decay}
         psi = {"lr": config.psi_learning_rate, "weight_decay": config.psi_weight_decay}
@@ -223,9 +223,9 @@ class GCB(Method):
     # ---- acting ----------------------------------------------------------------------------------------------
 
     @property
-    def task_moves(self) -> bool:
+    def task_depends_on_state(self) -> bool:
         """Only a policy trained on φ(s_t, g) must be told anew at every step."""
-        return self.config.condition == "pair" and not self.config.first_share
+        return self.config.condition == "pair" and not self.config.p_initial_pair
 
     def state_features(self, state: Tensor) -> Tensor:
         return self._normalised(self._psi(state))
@@ -233,13 +233,13 @@ class GCB(Method):
     def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         if self.config.condition == "goal":
             return self._normalised(self._psi(goal))
-        return self._narrow(self._phi_of(self._phi, state if self.task_moves else first, goal))
+        return self._bottleneck(self._phi_of(self._phi, state if self.task_depends_on_state else first, goal))
 
-    def example_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         """φ(s_a, g_a); or for π(ψ(s), ψ(g)) the goal that arithmetic infers: ψ(s_0) + φ(s_a, g_a) - φ(g_a, g_a)."""
         phi = self._phi_of(self._phi, *example)
         if self.config.condition == "pair":
-            return self._narrow(phi)
+            return self._bottleneck(phi)
         origin = self._phi_of(self._phi, example[1], example[1]) if self.config.grounded else 0.0
         return self._normalised(self._psi(first) + phi - origin)
 
@@ -254,7 +254,7 @@ class GCB(Method):
     # ---- inside ----------------------------------------------------------------------------------------------
 
     def _current_rows(self, batch: int) -> int:
-        return max(2, round(batch * (1 - self.config.first_share)))
+        return max(2, round(batch * (1 - self.config.p_initial_pair)))
 
     def _phi_of(self, network: nn.Module, state: Tensor, goal: Tensor) -> Tensor:
         return network(state, goal)
@@ -263,9 +263,9 @@ class GCB(Method):
         """What the policy sees has one scale, whatever the metric's scale is."""
         return embedding if self.config.output_norm else normalised(embedding)
 
-    def _narrow(self, phi: Tensor) -> Tensor:
+    def _bottleneck(self, phi: Tensor) -> Tensor:
         """The passage from φ to the policy."""
-        return self._normalised(phi) if self.passage is None else torch.tanh(self.passage(self._normalised(phi)))
+        return self._normalised(phi) if self.bottleneck is None else torch.tanh(self.bottleneck(self._normalised(phi)))
 
 
 def metric_losses(
@@ -281,7 +281,7 @@ def metric_losses(
         predicted = action_decoder(phi)
         losses["action_decoder_loss"] = (predicted - action).square().mean()
         mean = predicted.detach()
-        gap = config.action_gap * (mean - mean[permutation]).abs().mean(1)
+        gap = config.policy_distance_weight * (mean - mean[permutation]).abs().mean(1)
     loss, logs = phi_loss(
         *(phi, following, reward, permutation),
         discount=config.metric_discount,
@@ -290,7 +290,7 @@ def metric_losses(
         reward_weight=1 - config.metric_discount if config.scale_reward else 1.0,
         policy_gap=gap,
     )
-    losses["phi_loss"] = config.metric_weight * loss
+    losses["phi_loss"] = config.phi_weight * loss
     return losses, logs
 
 

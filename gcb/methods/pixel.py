@@ -25,7 +25,7 @@ class Pixel(StateMethod):
     # Without augmentation by definition: with it, it would be RAD.
     presets: ClassVar = {
         "paper": StateMethod.presets["paper"],
-        "laptop": {"shift": 0},
-        "laptop_video": {"overlay": 0.0, "mirror": False},
-        "smoke": {**StateMethod.presets["smoke"], "shift": 0},
+        "laptop": {"random_shift": 0},
+        "laptop_video": {"random_overlay": 0.0, "horizontal_flip": False},
+        "smoke": {**StateMethod.presets["smoke"], "random_shift": 0},
     }

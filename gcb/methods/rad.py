@@ -14,6 +14,6 @@ class RAD(Pixel):
     summary = "no representation loss: ψ(s) is what the policy's gradient makes of it, on shifted pictures"
     # The one baseline that is augmented in the paper as well.
     presets: ClassVar = {
-        "paper": {**StateMethod.presets["paper"], "shift": 4},
+        "paper": {**StateMethod.presets["paper"], "random_shift": 4},
         "smoke": StateMethod.presets["smoke"],
     }

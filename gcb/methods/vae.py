@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gcb.methods.base import Frames, Shapes
+from gcb.methods.base import Batch, Shapes
 from gcb.methods.baseline import BaselineConfig, StateConfig, StateMethod
 from gcb.methods.components import as_images, as_target, check_not_negative, check_positive, decoder, normalised
 from gcb.models.networks import encoder
@@ -37,7 +37,7 @@ class VAEConfig(ReconstructionConfig, StateConfig):
     """A variational autoencoder of single states."""
 
 
-def evidence_loss(
+def elbo_loss(
     drawn: Tensor, target: Tensor, mean: Tensor, log_variance: Tensor, config: ReconstructionConfig
 ) -> tuple[Tensor, dict[str, Any]]:
     """The negative evidence bound per number of an observation, without its constant.
@@ -52,7 +52,7 @@ def evidence_loss(
     return config.reconstruction_weight * loss, logs
 
 
-def sampled(mean: Tensor, log_variance: Tensor) -> Tensor:
+def reparameterize(mean: Tensor, log_variance: Tensor) -> Tensor:
     """A draw from the posterior that lets the gradient through."""
     return mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
 
@@ -75,10 +75,10 @@ class VAE(StateMethod):
         super().__init__(config, shapes)
         self.decoder = decoder(config.encoder, shapes.observation, config.size)
 
-    def objective(self, batch: Frames, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         mean, log_variance = mean_and_log_variance(state)
-        drawn = self.decoder(sampled(mean, log_variance))
-        return evidence_loss(drawn, as_target(batch.state), mean, log_variance, self.config)
+        drawn = self.decoder(reparameterize(mean, log_variance))
+        return elbo_loss(drawn, as_target(batch.state), mean, log_variance, self.config)
 
     @torch.no_grad()
     def reconstruct(self, images: Tensor, context: Tensor | None = None) -> Tensor:

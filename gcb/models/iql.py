@@ -26,7 +26,7 @@ class IQLConfig:
     """β in exp(A / β): the smaller, the greedier; inf gives every action the same weight (behaviour cloning)."""
     max_weight: float = 100.0
     """Upper limit of exp(A / β), applied before use."""
-    target_rate: float = 0.005
+    tau: float = 0.005
     """How far the target critics move at every step."""
     hidden: int = 256
     """Width of the two hidden layers of actor, critics and value."""
@@ -38,9 +38,9 @@ class IQLConfig:
     """A constant standard deviation instead of a learned one; 1 makes the actor's loss a weighted squared error."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (("discount", 0.0, 1.0), ("expectile", 0.0, 1.0), ("target_rate", 0.0, 1.0)):
+        for name, low, high in (("discount", 0.0, 1.0), ("expectile", 0.0, 1.0), ("tau", 0.0, 1.0)):
             value = getattr(self, name)
-            if not low < value <= high or (name != "target_rate" and value == high):
+            if not low < value <= high or (name != "tau" and value == high):
                 raise GCBError(f"iql.{name} is {value}; it must lie between {low:g} and {high:g}.")
         for name in ("temperature", "max_weight", "hidden"):
             if not getattr(self, name) > 0:
@@ -118,7 +118,7 @@ class IQL(nn.Module):
         """Move the target critics a little towards the critics."""
         with torch.no_grad():
             for target, source in zip(self.targets.parameters(), self.critics.parameters(), strict=True):
-                target.lerp_(source, self.config.target_rate)
+                target.lerp_(source, self.config.tau)
 
     def _smallest(self, critics: nn.ModuleList, inputs: Tensor, action: Tensor) -> Tensor:
         together = torch.cat([inputs, action], dim=-1)
@@ -139,7 +139,7 @@ class Actor(nn.Module):
         """The mean action, cut to [-1, 1]."""
         return self.mean(inputs).clamp(-1.0, 1.0)
 
-    def drawn(self, inputs: Tensor, noise: Tensor) -> Tensor:
+    def sample(self, inputs: Tensor, noise: Tensor) -> Tensor:
         """Actions of the policy itself, cut to [-1, 1]; `noise` is standard normal, or less for a calmer policy."""
         return (self.mean(inputs) + self._log_std().exp() * noise).clamp(-1.0, 1.0)
 

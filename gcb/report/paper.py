@@ -8,7 +8,7 @@ COLUMNS = (
     ("button_drawer", False, "strict"),
     ("button_drawer", True, "strict"),
 )
-"""World, video distractors, how the agent is told; its analogies are those of Button and Drawer."""
+"""EnvSpec, video distractors, how the agent is told; its analogies are those of Button and Drawer."""
 
 TABLE_1: dict[str, tuple[tuple[float, float] | None, ...]] = {
     "GCB": ((0.533, 0.037), (0.448, 0.033), (0.440, 0.026), (0.322, 0.021), (0.403, 0.041), (0.303, 0.027)),

@@ -15,7 +15,7 @@ from gcb.report.html import Html, data_uri, join, table, tag, void
 from gcb.report.run_groups import Entry, Group, differing
 from gcb.report.text_tables import TextTable, tables_of
 from gcb.runs.run_dir import VIDEOS
-from gcb.utils.dataclass_io import to_plain
+from gcb.utils.dataclass_io import to_dict
 from gcb.utils.progress import duration
 
 CURVES = {
@@ -27,8 +27,8 @@ CURVES = {
         "value_loss": "value V",
     },
     "Representation": {
-        "phi_spread": "spread of φ",
-        "psi_spread": "spread of ψ",
+        "phi_feature_std": "spread of φ",
+        "psi_feature_std": "spread of ψ",
         "phi_rank": "effective rank of φ",
         "psi_unexplained": "share of φ that ψ's arithmetic leaves unexplained",
     },
@@ -96,7 +96,7 @@ def settings(groups: Sequence[Group]) -> Html:
         lines = [(name, *(_value(entry.settings.get(name)) for entry in entries)) for name in names]
         parts.append(table(("setting", *(group.label for group in groups)), lines))
     for group in groups:
-        text = yaml.safe_dump(to_plain(group.first.run.config), sort_keys=False, allow_unicode=True)
+        text = yaml.safe_dump(to_dict(group.first.run.config), sort_keys=False, allow_unicode=True)
         parts.append(_fold(f"all settings of {group.label}", tag("pre", text), False))
     return join(parts)
 

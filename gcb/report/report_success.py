@@ -92,7 +92,7 @@ def _stale(groups: Sequence[Group]) -> list[Html]:
 
 
 def _column(group: Group, mode: str) -> tuple[str, bool, str]:
-    return group.first.world, group.first.video, mode
+    return group.first.env, group.first.video, mode
 
 
 def _paper_mean(group: Group, mode: str) -> float | None:

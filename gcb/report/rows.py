@@ -20,7 +20,7 @@ ALL = "all"
 class Row:
     """How one run did. A mode that its method has no answer to has no episodes, and its table says NA."""
 
-    world: str
+    env: str
     video: bool
     method: str
     variant: str
@@ -42,7 +42,7 @@ class Row:
     """The first digits of a hash of all settings but the seed."""
     eval_seed: int
     """Which episodes were played."""
-    spread: float
+    eval_temperature: float
     """Share of the policy's own spread with which actions were drawn."""
 
     def rate(self, *, at_end: bool = False) -> Rate:

@@ -13,12 +13,12 @@ from gcb.analysis.analyse import read_numbers
 from gcb.errors import GCBError
 from gcb.report.table import Cell
 from gcb.runs.run_dir import Checkpoint, Run, read_results
-from gcb.sweep.grid import WORLDS
+from gcb.sweep.grid import ENVS
 from gcb.training.loggers import read_metrics
-from gcb.utils.dataclass_io import to_plain
+from gcb.utils.dataclass_io import to_dict
 from gcb.utils.statistics import Rate
 
-WORLD_OF = {env: world for world, env in WORLDS.items()}
+WORLD_OF = {env: env for env, env in ENVS.items()}
 WORLD_WORDS = {"drawer": "Drawer", "button_drawer": "Button and Drawer"}
 MODES = ("goal", "strict", "loose")
 HOW_IT_RUNS = {
@@ -52,7 +52,7 @@ class Entry:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Every setting by its full name."""
-        return dict(_flat(to_plain(self.run.config)))
+        return dict(_flat(to_dict(self.run.config)))
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -60,7 +60,7 @@ class Entry:
         return self.run.record["data"].get("config") or {}
 
     @property
-    def world(self) -> str:
+    def env(self) -> str:
         """The world's short name; of others their own, or where the data lay."""
         env = self.data.get("env") or ""
         return WORLD_OF.get(env, env) or Path(self.run.record["data"].get("path") or "own data").name
@@ -108,8 +108,8 @@ class Group:
     @property
     def place(self) -> str:
         """Its world, in words."""
-        world = WORLD_WORDS.get(self.first.world, self.first.world)
-        return f"{world} + video" if self.first.video else world
+        env = WORLD_WORDS.get(self.first.env, self.first.env)
+        return f"{env} + video" if self.first.video else env
 
     def cell(self, mode: str, task: str | None = None, *, at_end: bool = False) -> Cell | None:
         """The success of all seeds; None if none was evaluated so."""
@@ -185,7 +185,7 @@ def _variant(one: Entry, all_of_them: Sequence[Entry]) -> str:
 
 def _labels(members: Sequence[tuple[Entry, ...]], variants: Sequence[str]) -> list[str]:
     """Method, world if there are several, and variant; the run's name where that leaves two alike."""
-    several_worlds = len({(group[0].world, group[0].video) for group in members}) > 1
+    several_worlds = len({(group[0].env, group[0].video) for group in members}) > 1
     labels = []
     for group, variant in zip(members, variants, strict=True):
         place = Group(group, "").place if several_worlds else ""

@@ -69,7 +69,7 @@ def make_table(rows: Sequence[Row], command: str, *, at_end: bool = False, task:
 
 
 def _column(row: Row) -> Column:
-    return row.world, row.video, row.mode
+    return row.env, row.video, row.mode
 
 
 def _world_order(column: Column) -> tuple[bool, str, bool]:
@@ -78,8 +78,8 @@ def _world_order(column: Column) -> tuple[bool, str, bool]:
 
 
 def _heading(column: Column) -> str:
-    world, video, mode = column
-    return f"{world}{' + video' if video else ''}, by {MODE_WORDS.get(mode, mode)}"
+    env, video, mode = column
+    return f"{env}{' + video' if video else ''}, by {MODE_WORDS.get(mode, mode)}"
 
 
 def _by_method(rows: Iterable[Row]) -> list[tuple[tuple[str, str], list[Row]]]:
@@ -98,13 +98,13 @@ def _cell(rows: Iterable[Row], column: Column, at_end: bool) -> str:
 
 def _check_alike(rows: Iterable[Row]) -> None:
     """Seeds of different settings or datasets, or differently evaluated, have no mean."""
-    for name in ("config", "dataset", "eval_seed", "spread"):
+    for name in ("config", "dataset", "eval_seed", "eval_temperature"):
         seen: dict[tuple, str] = {}
         for row in rows:
             where = (row.method, row.variant, *_column(row))
             if seen.setdefault(where, getattr(row, name)) != getattr(row, name):
                 raise GCBError(
-                    f"the seeds of {row.method} {row.variant} in {row.world} differ in their {name}: "
+                    f"the seeds of {row.method} {row.variant} in {row.env} differ in their {name}: "
                     f"{seen[where]} and {getattr(row, name)}. Make a table of each, or name them as variants."
                 )
 
@@ -130,7 +130,7 @@ def _caption(rows: Sequence[Row], command: str, at_end: bool, task: str, paper: 
     lines.append(
         f"Seeds: {_span(seeds)}; episodes of each: {_span({row.episodes for row in played})}; "
         f"evaluation seed: {_span({row.eval_seed for row in played})}; "
-        f"share of the policy's spread: {_listed({row.spread for row in played})}; "
+        f"share of the policy's spread: {_listed({row.eval_temperature for row in played})}; "
         f"training steps: {_span({row.steps for row in played})}; gcb {', '.join(sorted({row.gcb for row in played}))}."
     )
     lines.append(f"Made by `{command}`.")

@@ -9,7 +9,7 @@ from typing import Any
 
 from gcb.errors import GCBError, named
 from gcb.runs.config import TrainConfig, make_config
-from gcb.utils.dataclass_io import differences, to_plain
+from gcb.utils.dataclass_io import differences, to_dict
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Ablation:
 
     name: str
     figure: str
-    """The paper's figure that shows it, or "added" for what the paper does not have."""
+    """The paper's figure that shows it, or "components" for what the paper does not have."""
     question: str
     """What it asks, in words."""
-    world: str
+    env: str
     """Where the paper asks it: "drawer" or "button_drawer"."""
     changes: Mapping[str, Any]
     """What differs from the plain preset, as changes of `TrainConfig`."""
@@ -30,8 +30,8 @@ class Ablation:
 
 
 def _of(name: str, figure: str, question: str, reference: str | None = None, **settings: Any) -> Ablation:
-    world = "drawer" if figure == "ablatedim" else "button_drawer"
-    return Ablation(name, figure, question, world, {"method_config": settings}, reference)
+    env = "drawer" if figure == "ablatedim" else "button_drawer"
+    return Ablation(name, figure, question, env, {"method_config": settings}, reference)
 
 
 _LEARNED = "a learned model for the next observation"
@@ -48,13 +48,15 @@ _ALL = (
     _of("deterministic_dynamics", "ablatedynamics", f"{_LEARNED}: one network", dynamics="deterministic"),
     _of("probabilistic_dynamics", "ablatedynamics", f"{_LEARNED}: a Gaussian", dynamics="probabilistic"),
     _of("ensemble_dynamics", "ablatedynamics", f"{_LEARNED}: five networks", dynamics="ensemble"),
-    _of("no_metric", "added", "what L_φ is worth", metric_weight=0.0),
-    _of("no_arithmetic", "added", "what L_ψ is worth", arithmetic_weight=0.0),
-    _of("no_action_gap", "added", "a metric of rewards alone", action_gap=0.0),
-    _of("no_passage", "added", "φ itself instead of the narrow passage", passage=None),
-    _of("no_target", "added", "stop-gradient instead of a moving average", target_rate=None),
-    _of("pair_of_now", "added", "trained on φ(s_t, g) only, as in the paper", first_share=0.0),
-    Ablation("no_staying", "added", "no samples of standing still at the goal", "button_drawer", {"stay_share": 0.0}),
+    _of("no_phi_loss", "components", "what L_φ is worth", phi_weight=0.0),
+    _of("no_psi_loss", "components", "what L_ψ is worth", psi_weight=0.0),
+    _of("no_policy_distance", "components", "a metric of rewards alone", policy_distance_weight=0.0),
+    _of("no_bottleneck", "components", "φ itself instead of the narrow passage", bottleneck_dim=None),
+    _of("no_target", "components", "stop-gradient instead of a moving average", tau=None),
+    _of("current_pair", "components", "trained on φ(s_t, g) only, as in the paper", p_initial_pair=0.0),
+    Ablation(
+        "no_absorbing", "components", "no samples of standing still at the goal", "button_drawer", {"p_absorbing": 0.0}
+    ),
 )
 
 ABLATIONS: dict[str, Ablation] = {one.name: one for one in _ALL}
@@ -79,7 +81,7 @@ def difference(name: str, preset: str = "laptop") -> list[str]:
     """Where an ablation differs from its reference, one sentence for each field."""
     one = ablation_named(name)
     reference = make_config("gcb", preset) if one.reference is None else _made(ABLATIONS[one.reference], preset, None)
-    return differences(to_plain(reference), to_plain(_made(one, preset, None)))
+    return differences(to_dict(reference), to_dict(_made(one, preset, None)))
 
 
 def _made(one: Ablation, preset: str, changes: Mapping[str, Any] | None) -> TrainConfig[Any]:

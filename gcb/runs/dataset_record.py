@@ -11,7 +11,7 @@ import numpy as np
 from gcb.data import Dataset
 from gcb.errors import GCBError
 from gcb.methods import Shapes
-from gcb.utils.dataclass_io import to_plain
+from gcb.utils.dataclass_io import to_dict
 
 
 def shapes_of(dataset: Dataset) -> Shapes:
@@ -30,7 +30,7 @@ def data_record(dataset: Dataset) -> dict[str, Any]:
     return {
         "path": None if dataset.path is None else os.path.abspath(dataset.path),
         "fingerprint": fingerprint(dataset),
-        "shapes": to_plain(asdict(shapes_of(dataset))),
+        "shapes": to_dict(asdict(shapes_of(dataset))),
         "transitions": dataset.transitions,
         "config": dict(dataset.config),
     }

@@ -31,7 +31,7 @@ from torch import Tensor
 import gcb
 from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig, read_config, write_config
-from gcb.utils.dataclass_io import differences, to_plain
+from gcb.utils.dataclass_io import differences, to_dict
 from gcb.utils.files import disk_faults, read_json, sha256, write_atomically, write_json
 
 FORMAT, VERSION = "gcb-run", 1
@@ -185,7 +185,7 @@ class Run:
 
     def advice(self) -> str:
         """What to say when a run has diverged."""
-        return f"{self.kept()}; a smaller learning rate, a warm-up or a gradient_clip may help"
+        return f"{self.kept()}; a smaller learning rate, a warm-up or a max_grad_norm may help"
 
 
 def read_results(run: str | os.PathLike[str]) -> dict[str, Any]:
@@ -210,13 +210,13 @@ def check_same(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) 
             raise GCBError(f"{path} holds other files ({strangers[0]}); name a new or an empty folder")
         return False
     run = Run(path)
-    if run.config.parts != config.parts:
-        parts = run.config.parts
+    if run.config.microbatches != config.microbatches:
+        parts = run.config.microbatches
         raise GCBError(
-            f"{path} was begun with {parts} processes or parts of a batch, and this would be {config.parts}. It goes "
-            f"on with `torchrun --nproc-per-node {parts}`, or in one process with --parts {parts}"
+            f"{path} was begun with {parts} processes or parts of a batch, and this would be {config.microbatches}. It goes "
+            f"on with `torchrun --nproc-per-node {parts}`, or in one process with --microbatches {parts}"
         )
-    found = differences(to_plain(run.config), to_plain(config))
+    found = differences(to_dict(run.config), to_dict(config))
     for what in ("fingerprint", "shapes"):
         found += differences(run.record["data"].get(what), record["data"].get(what), f"the dataset's {what}")
     if found:

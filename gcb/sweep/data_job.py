@@ -46,12 +46,12 @@ class DataJob:
         assert self.config is not None, "a dataset without a configuration is done or impossible"
         collect(self.config, self.folder, workers=processes)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         config = None if self.config is None else asdict(self.config)
         return {"kind": "data", "folder": str(self.folder), "config": config}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], out: Path) -> "DataJob":
+    def from_dict(cls, plain: Mapping[str, Any], out: Path) -> "DataJob":
         config = plain["config"]
         return cls(Path(plain["folder"]), None if config is None else CollectConfig(**config))
 

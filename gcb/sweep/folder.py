@@ -14,7 +14,7 @@ from gcb.utils.files import disk_faults, folder_lock, write_atomically
 
 JOBS, LOGS, FAILED, DATA, RESULTS = "jobs", "logs", "failed", "data", "results.csv"
 OURS = {JOBS, LOGS, FAILED, DATA, RESULTS, RUNS}
-KINDS = {"data": DataJob.from_plain, "run": RunJob.from_plain}
+KINDS = {"data": DataJob.from_dict, "run": RunJob.from_dict}
 
 
 class Folder:
@@ -40,7 +40,7 @@ class Folder:
     def write_job(self, job: Job) -> None:
         """Keep what is asked of a job."""
         with disk_faults(self.path / JOBS):
-            content = yaml.safe_dump(job.to_plain(), sort_keys=False, allow_unicode=True)
+            content = yaml.safe_dump(job.to_dict(), sort_keys=False, allow_unicode=True)
             write_atomically(self._job(job.name), content.encode())
 
     def read_job(self, name: str) -> Job:

@@ -15,9 +15,9 @@ from gcb.runs.config import make_config
 from gcb.sweep.data_job import DataJob
 from gcb.sweep.run_job import RunJob
 
-WORLDS = {"drawer": "gcb/Drawer-v0", "button_drawer": "gcb/ButtonDrawer-v0"}
+ENVS = {"drawer": "gcb/Drawer-v0", "button_drawer": "gcb/ButtonDrawer-v0"}
 """Worlds whose datasets a sweep collects by itself; any other name is that of a dataset that is there already."""
-WORLD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*")
+ENV_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*")
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
 """What may become part of a run's name, <world>-<method>-<variant>-s<seed>."""
 
@@ -32,7 +32,7 @@ class Variant:
     """Changes of the configuration, as {"iql": {"discount": 0.95}}."""
     methods: tuple[str, ...] | None = None
     """Methods it applies to; null for all of the grid."""
-    worlds: tuple[str, ...] | None = None
+    envs: tuple[str, ...] | None = None
     """Worlds it applies to; null for all of the grid."""
 
 
@@ -42,7 +42,7 @@ class Grid:
 
     methods: tuple[str, ...]
     """Methods by name; `gcb methods` lists them."""
-    worlds: tuple[str, ...] = ("button_drawer",)
+    envs: tuple[str, ...] = ("button_drawer",)
     """drawer, button_drawer, or the name of a dataset that stands beside theirs."""
     video: tuple[Literal["plain", "video"], ...] = ("plain",)
     """Without video distractors, with them, or both."""
@@ -68,7 +68,7 @@ class Grid:
     """Write videos of some episodes, too."""
 
     def __post_init__(self) -> None:
-        for name in ("methods", "worlds", "video", "variants", "modes"):
+        for name in ("methods", "envs", "video", "variants", "modes"):
             values = [one.name if isinstance(one, Variant) else one for one in getattr(self, name)]
             if not values:
                 raise GCBError(f"{name} is empty; a grid needs at least one.")
@@ -92,12 +92,12 @@ class Grid:
         for variant in self.variants:
             if variant.name and not VARIANT_NAME.fullmatch(variant.name):
                 raise GCBError(f"variants has the name {variant.name!r}; accepted: letters, digits and . _ = + -")
-            for what in ("methods", "worlds"):
+            for what in ("methods", "envs"):
                 if strangers := set(getattr(variant, what) or ()) - set(getattr(self, what)):
                     raise GCBError(f"variant {variant.name!r}: {what} has {min(strangers)!r}, which the grid has not.")
-        for world in self.worlds:
-            if not WORLD_NAME.fullmatch(world):
-                raise GCBError(f"worlds holds {world!r}; accepted: {', '.join(WORLDS)}, or a dataset's name.")
+        for env in self.envs:
+            if not ENV_NAME.fullmatch(env):
+                raise GCBError(f"worlds holds {env!r}; accepted: {', '.join(ENVS)}, or a dataset's name.")
 
     @property
     def seed_list(self) -> tuple[int, ...]:
@@ -107,24 +107,24 @@ class Grid:
         """Every run; all of one seed come before the next, so that a stopped sweep has compared something."""
         return [
             self._run(out, data_root, clips, *choice)
-            for choice in product(self.seed_list, self.worlds, self.video, self.methods, self.variants)
+            for choice in product(self.seed_list, self.envs, self.video, self.methods, self.variants)
             if self._wanted(*choice)
         ]
 
     def datasets(self, data_root: Path, clips: Path | None = None) -> Iterator[DataJob]:
         """The datasets that the runs stand on."""
-        for world, video in product(self.worlds, self.video):
-            folder = data_root / dataset_name(world, video)
+        for env, video in product(self.envs, self.video):
+            folder = data_root / dataset_name(env, video)
             source = (str(clips) if clips else "builtin") if video == "video" else None
             options = {"image_size": self.image_size, "video": source}
-            env = WORLDS.get(world)
+            env = ENVS.get(env)
             yield DataJob(folder, CollectConfig(env, self.transitions, options=options) if env else None)
 
     def _preset(self, video: str) -> str:
         return "laptop_video" if video == "video" and self.preset == "laptop" else self.preset
 
-    def _wanted(self, seed: int, world: str, video: str, method: str, variant: Variant) -> bool:
-        return method in (variant.methods or self.methods) and world in (variant.worlds or self.worlds)
+    def _wanted(self, seed: int, env: str, video: str, method: str, variant: Variant) -> bool:
+        return method in (variant.methods or self.methods) and env in (variant.envs or self.envs)
 
     def _run(
         self,
@@ -132,7 +132,7 @@ class Grid:
         data_root: Path,
         clips: Path | None,
         seed: int,
-        world: str,
+        env: str,
         video: Literal["plain", "video"],
         method: str,
         variant: Variant,
@@ -144,11 +144,11 @@ class Grid:
             raise GCBError(f"{method}{' ' + variant.name if variant.name else ''}: {error}") from error
         return RunJob(
             out=out,
-            world=world,
+            env=env,
             video=video == "video",
             variant=variant.name,
             config=config,
-            data=data_root / dataset_name(world, video),
+            data=data_root / dataset_name(env, video),
             episodes=self.episodes,
             modes=self.modes,
             eval_seed=self.eval_seed,
@@ -157,9 +157,9 @@ class Grid:
         )
 
 
-def dataset_name(world: str, video: str) -> str:
+def dataset_name(env: str, video: str) -> str:
     """The folder of a dataset: drawer, drawer_video, …"""
-    return f"{world}_video" if video == "video" else world
+    return f"{env}_video" if video == "video" else env
 
 
 def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

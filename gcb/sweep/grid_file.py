@@ -10,7 +10,7 @@ import yaml
 
 from gcb.errors import GCBError
 from gcb.sweep.grid import VARIANT_NAME, Grid, Variant, merged
-from gcb.utils.dataclass_io import from_plain
+from gcb.utils.dataclass_io import from_dict
 from gcb.utils.files import read_yaml
 
 
@@ -28,7 +28,7 @@ def plain_grid(plain: Any) -> Grid:
     if not isinstance(plain, Mapping):
         raise GCBError(f"the grid is {plain!r}; accepted: a mapping, such as methods: [gcb, bc].")
     rest = {name: value for name, value in plain.items() if name not in ("set", "variants")}
-    grid: Grid = from_plain(Grid, rest)
+    grid: Grid = from_dict(Grid, rest)
     if "variants" in plain:
         grid = replace(grid, variants=_variants(plain["variants"]))
     return replace(grid, set=_changes(plain["set"], "set")) if "set" in plain else grid
@@ -68,7 +68,7 @@ def _variants(plain: Any) -> tuple[Variant, ...]:
         if not isinstance(entry, Mapping):
             raise GCBError(f"{where} is {entry!r}; accepted: a mapping of name, set, methods, worlds.")
         rest = {name: value for name, value in entry.items() if name != "set"}
-        variant: Variant = from_plain(Variant, rest, where)
+        variant: Variant = from_dict(Variant, rest, where)
         found.append(replace(variant, set=_changes(entry.get("set", {}), f"{where}.set")))
     return tuple(found)
 

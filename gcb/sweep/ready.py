@@ -1,4 +1,4 @@
-"""Grids by name: the paper's table, the comparison with yardsticks, and the ablations of its appendix."""
+"""Grids by name: the paper's table, the comparison with reference, and the ablations of its appendix."""
 
 from collections.abc import Callable
 
@@ -14,9 +14,9 @@ def table1() -> Grid:
     return Grid(tuple(METHODS), ("drawer", "button_drawer"), ("plain", "video"))
 
 
-def yardsticks() -> Grid:
+def reference() -> Grid:
     """GCB between cloning that is told its goal and cloning that never is, in every world."""
-    return Grid(("gcb", "bc", "blind"), ("drawer", "button_drawer"), ("plain", "video"))
+    return Grid(("gcb", "gcbc", "goal_agnostic_bc"), ("drawer", "button_drawer"), ("plain", "video"))
 
 
 def comparison() -> Grid:
@@ -24,7 +24,7 @@ def comparison() -> Grid:
     return Grid(tuple(METHODS), ("button_drawer",))
 
 
-READY: dict[str, Callable[[], Grid]] = {one.__name__: one for one in (table1, yardsticks, comparison)}
+READY: dict[str, Callable[[], Grid]] = {one.__name__: one for one in (table1, reference, comparison)}
 
 
 def ready_grids() -> dict[str, Callable[[], Grid]]:
@@ -41,9 +41,9 @@ def ablation_grid(figure: str | None = None) -> Grid:
     from gcb.runs.ablations import ABLATIONS
 
     chosen = [one for one in ABLATIONS.values() if figure in (None, one.figure)]
-    variants = [Variant(one.name, one.changes, worlds=(one.world,)) for one in chosen]
-    worlds = tuple(dict.fromkeys(one.world for one in chosen))
-    return Grid(("gcb",), worlds, variants=(Variant(), *variants))
+    variants = [Variant(one.name, one.changes, envs=(one.env,)) for one in chosen]
+    envs = tuple(dict.fromkeys(one.env for one in chosen))
+    return Grid(("gcb",), envs, variants=(Variant(), *variants))
 
 
 def ready_grid(name: str) -> Grid:

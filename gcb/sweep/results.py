@@ -11,7 +11,7 @@ from gcb.runs.config import TrainConfig
 from gcb.runs.run_dir import Run, read_results
 from gcb.sweep.folder import RESULTS, Folder
 from gcb.sweep.run_job import RunJob
-from gcb.utils.dataclass_io import to_plain
+from gcb.utils.dataclass_io import to_dict
 
 DIGITS = 12
 """Of a hash; enough to tell any two apart that ever meet."""
@@ -59,7 +59,7 @@ def rows_of(job: RunJob) -> Iterator[Row]:
     results, checkpoint = read_results(job.folder), run.checkpoint()
     assert checkpoint is not None, "the run is finished"
     common = {
-        "world": job.world,
+        "env": job.env,
         "video": job.video,
         "method": job.config.method,
         "variant": job.variant,
@@ -69,7 +69,7 @@ def rows_of(job: RunJob) -> Iterator[Row]:
         "dataset": run.record["data"]["fingerprint"][:DIGITS],
         "config": config_hash(run.config),
         "eval_seed": job.eval_seed,
-        "spread": job.spread,
+        "eval_temperature": job.eval_temperature,
     }
     for mode in job.modes:
         if mode not in job.possible_modes:
@@ -86,7 +86,7 @@ def rows_of(job: RunJob) -> Iterator[Row]:
 
 def config_hash(config: TrainConfig[Any]) -> str:
     """The same for all seeds of one setting, and for nothing else."""
-    plain = {name: value for name, value in to_plain(config).items() if name != "seed"}
+    plain = {name: value for name, value in to_dict(config).items() if name != "seed"}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:DIGITS]
 
 

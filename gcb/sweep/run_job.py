@@ -8,16 +8,16 @@ from typing import Any
 
 from gcb.data import open_dataset
 from gcb.data.format import MANIFEST
-from gcb.envs.spec import recorded_world
+from gcb.envs.spec import recorded_env_spec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate_run
 from gcb.methods import method_named
-from gcb.runs.config import TrainConfig, plain_config
+from gcb.runs.config import TrainConfig, config_from_dict
 from gcb.runs.dataset_record import data_record
 from gcb.runs.run_dir import RECORD, Run, check_same, read_results
 from gcb.sweep.jobs import State
 from gcb.training.loggers import read_metrics
-from gcb.utils.dataclass_io import to_plain
+from gcb.utils.dataclass_io import to_dict
 
 RUNS = "runs"
 TRAINING_SHARE = 0.8
@@ -30,7 +30,7 @@ class RunJob:
 
     out: Path
     """The sweep's folder."""
-    world: str
+    env: str
     video: bool
     variant: str
     config: TrainConfig[Any]
@@ -43,7 +43,7 @@ class RunJob:
 
     @property
     def name(self) -> str:
-        parts = [f"{self.world}_video" if self.video else self.world, self.config.method, self.variant]
+        parts = [f"{self.env}_video" if self.video else self.env, self.config.method, self.variant]
         return "-".join([*filter(None, parts), f"s{self.config.seed}"])
 
     @property
@@ -57,13 +57,13 @@ class RunJob:
     @property
     def possible_modes(self) -> tuple[str, ...]:
         """The modes asked for, without those that the method has no answer to (NA)."""
-        by_example = method_named(self.config.method).by_example
-        return tuple(mode for mode in self.modes if mode == "goal" or by_example)
+        supports_analogy = method_named(self.config.method).supports_analogy
+        return tuple(mode for mode in self.modes if mode == "goal" or supports_analogy)
 
     @property
-    def spread(self) -> float:
+    def eval_temperature(self) -> float:
         """How calmly the agent is played: as its world's adapter has it."""
-        return recorded_world(Run(self.folder).record).adapter.spread
+        return recorded_env_spec(Run(self.folder).record).adapter.eval_temperature
 
     def state(self) -> State:
         if not (self.folder / RECORD).is_file():
@@ -101,13 +101,13 @@ class RunJob:
         step = checkpoint.step if checkpoint else None
         return [mode for mode in self.possible_modes if not self._evaluated(results.get(mode), step)]
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "kind": "run",
-            "world": self.world,
+            "env": self.env,
             "video": self.video,
             "variant": self.variant,
-            "config": to_plain(self.config),
+            "config": to_dict(self.config),
             "data": str(self.data),
             "episodes": self.episodes,
             "modes": list(self.modes),
@@ -117,15 +117,23 @@ class RunJob:
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], out: Path) -> "RunJob":
+    def from_dict(cls, plain: Mapping[str, Any], out: Path) -> "RunJob":
         values = {name: value for name, value in plain.items() if name != "kind"}
-        values |= {"config": plain_config(plain["config"]), "data": Path(plain["data"]), "modes": tuple(plain["modes"])}
+        values |= {
+            "config": config_from_dict(plain["config"]),
+            "data": Path(plain["data"]),
+            "modes": tuple(plain["modes"]),
+        }
         return cls(out=out, **values)
 
     def _evaluated(self, result: Any, step: int | None) -> bool:
         if not isinstance(result, Mapping):
             return False
-        same = (result.get("seed"), result.get("step"), result.get("spread")) == (self.eval_seed, step, self.spread)
+        same = (result.get("seed"), result.get("step"), result.get("eval_temperature")) == (
+            self.eval_seed,
+            step,
+            self.eval_temperature,
+        )
         return same and isinstance(result.get("episodes"), int) and result["episodes"] >= self.episodes
 
     def _check_same(self) -> None:

@@ -33,7 +33,7 @@ class Objective:
     """Reward weight (1 - c) as in Proposition 1, or 1 as in Eq. (phi_loss)."""
     layer_norm: bool = False
     """A LayerNorm on φ's output, as the paper's encoder has."""
-    target_rate: float = 1.0
+    tau: float = 1.0
     """How fast φ̄ follows φ; 1 is the paper's plain stop-gradient."""
     action_weight: float = 0.0
     learning_rate: float = 2e-2
@@ -44,9 +44,9 @@ class Objective:
 
 PAPER = Objective("paper: ℓ1 left, ℓ2 right, LayerNorm", "l1", "l2", scaled=False, layer_norm=True)
 MIXED = replace(PAPER, name="mixed norms, no LayerNorm", layer_norm=False)
-MIXED_SLOW = replace(MIXED, name="mixed norms, slow target", target_rate=0.01)
+MIXED_SLOW = replace(MIXED, name="mixed norms, slow target", tau=0.01)
 ONE_NORM = replace(MIXED, name="one norm", right_norm="l1")
-ONE_NORM_SLOW = Objective("one norm, slow target", "mean_l1", "mean_l1", True, target_rate=0.01, learns=True)
+ONE_NORM_SLOW = Objective("one norm, slow target", "mean_l1", "mean_l1", True, tau=0.01, learns=True)
 WITH_ACTIONS = replace(ONE_NORM_SLOW, name="one norm, slow target, |π − π′|", action_weight=1.0)
 LOW_RATE = replace(WITH_ACTIONS, name="the same at a twentieth of the learning rate", learning_rate=1e-3, learns=False)
 OBJECTIVES = (PAPER, MIXED, MIXED_SLOW, ONE_NORM, ONE_NORM_SLOW, WITH_ACTIONS, LOW_RATE)
@@ -68,9 +68,9 @@ class Curve:
     correlation: list[float] = field(default_factory=list)
     error: list[float] = field(default_factory=list)
     """Root mean square of learned - exact, as a share of that of exact."""
-    phi_spread: list[float] = field(default_factory=list)
+    phi_feature_std: list[float] = field(default_factory=list)
     """Standard deviation over tasks, mean over dimensions."""
-    psi_spread: list[float] = field(default_factory=list)
+    psi_feature_std: list[float] = field(default_factory=list)
     unexplained: list[float] = field(default_factory=list)
     """The share of φ(s, g) - φ(g, g) that ψ's arithmetic leaves unexplained."""
     best_unexplained: float = 1.0
@@ -134,7 +134,7 @@ class Learner:
         self.schedule.step()
         with torch.no_grad():
             for slow, fast in zip(self.target.parameters(), self.phi.parameters(), strict=True):
-                slow.lerp_(fast, self.objective.target_rate)
+                slow.lerp_(fast, self.objective.tau)
 
     def _policy_gap(self, tasks: Tensor, permutation: Tensor) -> Tensor | None:
         """The action term: `action_weight` times the total-variation distance of the two policies."""
@@ -160,8 +160,8 @@ class Learner:
         curve.steps.append(step)
         curve.correlation.append(_correlation(curve.learned, exact))
         curve.error.append(float(np.sqrt(((curve.learned - exact) ** 2).mean() / (exact**2).mean())))
-        curve.phi_spread.append(_spread(phi))
-        curve.psi_spread.append(_spread(psi))
+        curve.phi_feature_std.append(_spread(phi))
+        curve.psi_feature_std.append(_spread(psi))
         curve.unexplained.append(float(self._psi_loss(phi, torch.arange(self.world.tasks))[1]["psi_unexplained"]))
         right = distance(phi[first], phi[second], self.objective.right_norm).double().numpy()
         curve.effective_discount = float(self.c * right.mean() / max(curve.learned.mean(), 1e-12))
@@ -208,7 +208,7 @@ def check_learned(curve: Curve) -> Verdict:
     claim = f"φ learns the exact metric to 20 %: {curve.objective.name}"
     tally = Tally("Eq. (phi_loss)", claim, expected=curve.objective.learns, tolerance=0.2)
     tally.add(curve.error[-1])
-    note = f"correlation {curve.correlation[-1]:.2f}, spread {curve.phi_spread[-1]:.3f}"
+    note = f"correlation {curve.correlation[-1]:.2f}, spread {curve.phi_feature_std[-1]:.3f}"
     if curve.objective.left_norm != curve.objective.right_norm:
         note += f", effective discount {curve.effective_discount:.2f} instead of 0.90"
     return tally.verdict(note)

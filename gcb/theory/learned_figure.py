@@ -20,7 +20,7 @@ def learned_figure(curves: Sequence[Curve], rng: np.random.Generator) -> Figure:
     shown = {
         "correlation with the exact metric": "correlation",
         "error, share of the exact metric": "error",
-        "spread of φ": "phi_spread",
+        "spread of φ": "phi_feature_std",
         "share that ψ leaves unexplained": "unexplained",
     }
     for ax, (title, name) in zip(axes[:4], shown.items(), strict=True):

@@ -128,8 +128,8 @@ def _numbers(results: dict[str, Section], timings: list[growth.Timing]) -> dict[
             curve.objective.name: {
                 "correlation": curve.correlation[-1],
                 "error": curve.error[-1],
-                "phi_spread": curve.phi_spread[-1],
-                "psi_spread": curve.psi_spread[-1],
+                "phi_feature_std": curve.phi_feature_std[-1],
+                "psi_feature_std": curve.psi_feature_std[-1],
                 "unexplained": curve.unexplained[-1],
                 "best_unexplained": curve.best_unexplained,
                 "effective_discount": curve.effective_discount,

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from gcb.methods import Frames, Method
+from gcb.methods import Batch, Method
 
-MIN_SPREAD = 0.01
+MIN_FEATURE_STD = 0.01
 """Collapsed if features vary by less than this share of their own size. A collapsed φ (behind a layer norm, so of size
 1) had .004 in our prototype and a working one .4; untrained encoders begin at .02 to .1. It is a share because a metric
 chooses its own unit, and because a policy sees features normalised or learns their scale."""
@@ -25,7 +25,7 @@ class CollapseWarning(UserWarning):
     """A representation no longer tells its inputs apart."""
 
 
-def spread(features: Tensor) -> Tensor:
+def feature_std(features: Tensor) -> Tensor:
     """The standard deviation over a batch (batch, dimension), averaged over dimensions."""
     return features.std(dim=0).mean()
 
@@ -42,7 +42,7 @@ def effective_rank(features: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def representation_metrics(method: Method, batch: Frames) -> dict[str, float]:
+def representation_metrics(method: Method, batch: Batch) -> dict[str, float]:
     """Spread, relative spread and effective rank of φ(s, g) and ψ(s) on a batch, for what the method has of them."""
     was_training = method.training
     method.eval()
@@ -50,14 +50,14 @@ def representation_metrics(method: Method, batch: Frames) -> dict[str, float]:
     for name, features in _embeddings(method, batch):
         features = features.float()
         size = features.square().mean().sqrt()
-        figures[f"{name}_spread"] = float(spread(features))
-        figures[f"{name}_relative_spread"] = float(spread(features) / size.clamp_min(1e-30))
+        figures[f"{name}_feature_std"] = float(feature_std(features))
+        figures[f"{name}_relative_feature_std"] = float(feature_std(features) / size.clamp_min(1e-30))
         figures[f"{name}_rank"] = float(effective_rank(features))
     method.train(was_training)
     return figures
 
 
-def _embeddings(method: Method, batch: Frames) -> Iterator[tuple[str, Tensor]]:
+def _embeddings(method: Method, batch: Batch) -> Iterator[tuple[str, Tensor]]:
     for name, embed in (("phi", lambda: method.phi(batch.state, batch.goal)), ("psi", lambda: method.psi(batch.state))):
         try:
             yield name, embed()
@@ -76,12 +76,12 @@ class CollapseAlarm:
         for name in ("phi", "psi"):
             if f"{name}_rank" not in figures or name in self._warned:
                 continue
-            share, rank = figures[f"{name}_relative_spread"], figures[f"{name}_rank"]
-            if share < MIN_SPREAD or rank < MIN_RANK:
+            share, rank = figures[f"{name}_relative_feature_std"], figures[f"{name}_rank"]
+            if share < MIN_FEATURE_STD or rank < MIN_RANK:
                 self._warned.add(name)
                 message = (
                     f"{'φ' if name == 'phi' else 'ψ'} has collapsed at step {step}: it varies by {share:.2g} of its "
-                    f"size (healthy: above {MIN_SPREAD}), its effective rank is {rank:.2f} (healthy: above "
+                    f"size (healthy: above {MIN_FEATURE_STD}), its effective rank is {rank:.2f} (healthy: above "
                     f"{MIN_RANK:g}). A policy that sees it sees next to nothing"
                 )
                 warnings.warn(message, CollapseWarning, stacklevel=2)

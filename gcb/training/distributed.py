@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Team:
+class Distributed:
     """Who this process is among those that train one agent."""
 
     rank: int = 0
@@ -36,7 +36,7 @@ class Team:
     """The group for what is said about the run: on CPUs, so that a GPU's work is not waited for."""
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Whether it is this process that writes, and speaks to the user."""
         return self.rank == 0
 
@@ -68,12 +68,12 @@ class Team:
         dist.all_reduce(known, dist.ReduceOp.MAX, group=self._words)
         return tuple(bool(fact) for fact in known)
 
-    def led(self, call: Callable[[], Result]) -> Result:
+    def broadcast_from_main(self, call: Callable[[], Result]) -> Result:
         """What `call` gives in the first process, in all of them; an error there is an error everywhere."""
         if self.size == 1:
             return call()
         told: list[Any] = [None, None]
-        if self.leads:
+        if self.is_main:
             try:
                 told[0] = call()
             except GCBError as error:
@@ -95,7 +95,7 @@ class Team:
             raise GCBError(f"{gone}. {kept()}; the same command goes on") from error
 
 
-ALONE = Team()
+SINGLE = Distributed()
 
 
 class _Losses(nn.Module):
@@ -114,22 +114,22 @@ def processes() -> int:
     return int(os.environ["WORLD_SIZE"]) if dist.is_available() and dist.is_torchelastic_launched() else 1
 
 
-def leads() -> bool:
+def is_main() -> bool:
     """Whether this process is the one that speaks to the user."""
     return processes() == 1 or os.environ.get("RANK") == "0"
 
 
-def gather(device: torch.device) -> tuple[Team, torch.device]:
+def gather(device: torch.device) -> tuple[Distributed, torch.device]:
     """The team of this process, and its own device of the kind asked for."""
     size = processes()
     if size == 1:
-        return ALONE, device
+        return SINGLE, device
     if device.type not in ("cpu", "cuda"):
         raise GCBError(f"device is {device.type!r}; several processes can use: cpu, cuda.")
     if device.type == "cuda":
         device = _own_gpu()
     words = _connect()
-    return Team(dist.get_rank(), size, words), device
+    return Distributed(dist.get_rank(), size, words), device
 
 
 @cache
@@ -152,8 +152,10 @@ def _own_gpu() -> torch.device:
 
 def shared_config(config: TrainConfig[Any], size: int) -> TrainConfig[Any]:
     """The configuration for so many processes: a part of the batch for each."""
-    if size == 1 or config.parts == size:
+    if size == 1 or config.microbatches == size:
         return config
-    if config.parts != 1:
-        raise GCBError(f"parts is {config.parts}; with {size} processes accepted: {size}, or leave it out.")
-    return replace(config, parts=size)
+    if config.microbatches != 1:
+        raise GCBError(
+            f"microbatches is {config.microbatches}; with {size} processes accepted: {size}, or leave it out."
+        )
+    return replace(config, microbatches=size)

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig
 from gcb.runs.run_dir import METRICS, POINTER, Run
-from gcb.utils.dataclass_io import to_plain
+from gcb.utils.dataclass_io import to_dict
 from gcb.utils.files import disk_faults, read_json, sync, write_atomically
 
 KEPT = "The last checkpoint is kept; once there is room, the same command goes on"
 
 
-class Sink(Protocol):
+class Logger(Protocol):
     """Takes rows of figures."""
 
     def write(self, step: int, row: Mapping[str, float]) -> None: ...
@@ -133,17 +133,17 @@ class WeightsAndBiases:
 
 
 def check_extras(config: TrainConfig[Any]) -> None:
-    """Say which package is missing for the sinks asked for."""
+    """Say which package is missing for the loggers asked for."""
     for name in ("tensorboard", "wandb"):
         if getattr(config, name) and find_spec(name) is None:
             raise GCBError(f"{name} is on, but not installed: pip install 'gcb[{name}]', or leave it off.")
 
 
-def open_sinks(run: Run, last_step: int) -> list[Sink]:
-    """The sinks that a run asks for, to be written to from `last_step` on."""
-    sinks: list[Sink] = [JsonLines(run.path, last_step)]
+def open_loggers(run: Run, last_step: int) -> list[Logger]:
+    """The loggers that a run asks for, to be written to from `last_step` on."""
+    loggers: list[Logger] = [JsonLines(run.path, last_step)]
     if run.config.tensorboard:
-        sinks.append(TensorBoard(run.path, last_step))
+        loggers.append(TensorBoard(run.path, last_step))
     if run.config.wandb:
-        sinks.append(WeightsAndBiases(run.path, to_plain(run.config)))
-    return sinks
+        loggers.append(WeightsAndBiases(run.path, to_dict(run.config)))
+    return loggers

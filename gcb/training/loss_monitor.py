@@ -11,7 +11,7 @@ from gcb.errors import GCBError
 from gcb.runs.run_dir import Run
 
 
-class LossWatch:
+class LossMonitor:
     """Collects every step's figures, on whatever device they are, and looks at them when asked.
 
     On a GPU looking means waiting, so that it is done for many steps at once; the step that went wrong is found all

@@ -20,15 +20,15 @@ from gcb.data import Dataset, Sampler, open_dataset
 from gcb.data.augment import draw_orders, mirror_actions, mirror_frames, overlay_frames, recolour_frames, shift_frames
 from gcb.envs.adapters import ADAPTERS
 from gcb.errors import GCBError
-from gcb.methods import Frames
+from gcb.methods import Batch
 from gcb.runs.config import TrainConfig
 from gcb.runs.dataset_record import data_record, shapes_of
 from gcb.runs.run_dir import Run, begin, check_same
 from gcb.training.collapse import CollapseAlarm, representation_metrics
-from gcb.training.distributed import ALONE, Team, gather, shared_config
-from gcb.training.learner import Learner, rate_scale
-from gcb.training.loggers import Sink, check_extras, open_sinks
-from gcb.training.loss_monitor import LossWatch
+from gcb.training.distributed import SINGLE, Distributed, gather, shared_config
+from gcb.training.learner import Learner, lr_multiplier
+from gcb.training.loggers import Logger, check_extras, open_loggers
+from gcb.training.loss_monitor import LossMonitor
 from gcb.training.malloc import keep_freed_memory
 from gcb.utils.files import disk_faults, folder_lock
 from gcb.utils.progress import Progress
@@ -39,14 +39,14 @@ OnCheckpoint = Callable[[Agent, int], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainResult:
     """What a call of `train` found and did."""
 
     path: Path
     step: int
     seconds: float
-    """Time spent on training, over all sittings."""
-    done_before: int
+    """Time spent on training, over all trainers."""
+    start_step: int
     """Steps that were done already; equal to `step` if the run was finished."""
 
 
@@ -57,7 +57,7 @@ def train(
     *,
     quiet: bool = False,
     on_checkpoint: OnCheckpoint | None = None,
-) -> Trained:
+) -> TrainResult:
     """Train in the folder `out` what `config` describes, or go on with it, or find it finished.
 
     A run that was stopped and gone on with equals one that never was, bit for bit on a CPU. `on_checkpoint` is called
@@ -65,30 +65,32 @@ def train(
     torchrun has started share the run: see `gcb.training.distributed`.
     """
     check_extras(config)
-    team, device = gather(pick_device(config.device))
-    config = shared_config(config, team.size)
+    distributed, device = gather(pick_device(config.device))
+    config = shared_config(config, distributed.size)
     dataset = data if isinstance(data, Dataset) else open_dataset(data, preload=config.preload)
     path, record = Path(out), {"data": data_record(dataset)}
-    if done := team.led(lambda: _finished(path) if check_same(path, config, record) else None):
+    if done := distributed.broadcast_from_main(lambda: _finished(path) if check_same(path, config, record) else None):
         return done
     with torch.random.fork_rng(), _threads(config.threads), ExitStack() as closing:
         # Whatever is impossible is found here, before a folder is made.
-        sitting = Sitting(config, dataset, device, team)
-        team.led(lambda: dataset.path and dataset.verify())
-        if done := team.led(lambda: _moved_in(path, config, record, closing)):
+        trainer = Trainer(config, dataset, device, distributed)
+        distributed.broadcast_from_main(lambda: dataset.path and dataset.verify())
+        if done := distributed.broadcast_from_main(lambda: _moved_in(path, config, record, closing)):
             return done
         run = Run(path)
-        done_before = sitting.take_up(run)
+        start_step = trainer.resume(run)
         stop = closing.enter_context(_asked_to_stop())
-        sinks = open_sinks(run, done_before) if team.leads else []
-        for sink in sinks:
-            closing.callback(sink.close)
-        with team.together(run.kept):
-            sitting.go_on(sinks, stop, on_checkpoint, quiet or not team.leads)
-    return Trained(path, sitting.step, sitting.clock(), done_before)
+        loggers = open_loggers(run, start_step) if distributed.is_main else []
+        for logger in loggers:
+            closing.callback(logger.close)
+        with distributed.together(run.kept):
+            trainer.run(loggers, stop, on_checkpoint, quiet or not distributed.is_main)
+    return TrainResult(path, trainer.step, trainer.clock(), start_step)
 
 
-def _moved_in(path: Path, config: TrainConfig[Any], record: Mapping[str, Any], closing: ExitStack) -> Trained | None:
+def _moved_in(
+    path: Path, config: TrainConfig[Any], record: Mapping[str, Any], closing: ExitStack
+) -> TrainResult | None:
     """Make the run's folder this process's own until `closing`; what it holds if that is finished after all."""
     with disk_faults(path):
         path.mkdir(parents=True, exist_ok=True)
@@ -97,22 +99,24 @@ def _moved_in(path: Path, config: TrainConfig[Any], record: Mapping[str, Any], c
     return _finished(path)
 
 
-def _finished(path: Path) -> Trained | None:
+def _finished(path: Path) -> TrainResult | None:
     checkpoint = Run(path).checkpoint()
     if checkpoint is None or not checkpoint.finished:
         return None
-    return Trained(path, checkpoint.step, checkpoint.seconds, checkpoint.step)
+    return TrainResult(path, checkpoint.step, checkpoint.seconds, checkpoint.step)
 
 
-class Sitting:
+class Trainer:
     """One stretch of training, from a start or a checkpoint until it is finished, stopped or broken."""
 
-    def __init__(self, config: TrainConfig[Any], dataset: Dataset, device: torch.device, team: Team = ALONE) -> None:
-        self.config, self.device, self.team, self.shapes = config, device, team, shapes_of(dataset)
+    def __init__(
+        self, config: TrainConfig[Any], dataset: Dataset, device: torch.device, distributed: Distributed = SINGLE
+    ) -> None:
+        self.config, self.device, self.distributed, self.shapes = config, device, distributed, shapes_of(dataset)
         if device.type == "cpu":
             keep_freed_memory()
         torch.manual_seed(config.seed)
-        self.learner = Learner(config, self.shapes, device, team)
+        self.learner = Learner(config, self.shapes, device, distributed)
         sampling, self.shifting = (np.random.default_rng([config.seed, stream]) for stream in (1, 2))
         self.sampler = Sampler(
             dataset,
@@ -120,22 +124,24 @@ class Sitting:
             sampling,
             future_discount=config.future_discount,
             only_successful=config.only_successful,
-            stay_share=config.stay_share,
+            p_absorbing=config.p_absorbing,
         )
-        self.turning = turned_by_mirror(dataset) if config.mirror else ()
-        self.watch, self.alarm = LossWatch(config.max_loss), CollapseAlarm()
+        self.turning = turned_by_mirror(dataset) if config.horizontal_flip else ()
+        self.watch, self.alarm = LossMonitor(config.max_loss), CollapseAlarm()
         self.step, self.clock = 0, Stopwatch(0.0)
 
-    def take_up(self, run: Run) -> int:
+    def resume(self, run: Run) -> int:
         """Go to where a run stands; return its step."""
-        self.run, checkpoint = run, run.checkpoint()
+        self.run_dir, checkpoint = run, run.checkpoint()
         if checkpoint is not None:
             self._restore()
             self.step = checkpoint.step
         self.clock = Stopwatch(checkpoint.seconds if checkpoint else 0.0)
         return self.step
 
-    def go_on(self, sinks: list[Sink], stop: threading.Event, on_checkpoint: OnCheckpoint | None, quiet: bool) -> None:
+    def run(
+        self, loggers: list[Logger], stop: threading.Event, on_checkpoint: OnCheckpoint | None, quiet: bool
+    ) -> None:
         """Train to the end of the budget; when `stop` is set, to the end of a step and a checkpoint."""
         config, finished = self.config, False
         with Progress(f"training {config.method}", config.steps, start=self.step, quiet=quiet, clock=self.clock) as bar:
@@ -144,30 +150,30 @@ class Sitting:
                 self.watch.add(self.step + 1, self.learner.step(frames, self.step))
                 self.step += 1
                 if self.device.type == "cpu" or self.step % config.log_every == 0:
-                    self.watch.check(self.run)
+                    self.watch.check(self.run_dir)
                 bar.advance(1, **self.watch.latest(SHOWN))
-                if self.step % config.log_every == 0 and self.team.leads:
-                    self._log(frames, sinks)
+                if self.step % config.log_every == 0 and self.distributed.is_main:
+                    self._log(frames, loggers)
                 last = self.step >= config.steps
-                halted, late = self.team.any(stop.is_set(), self._late())
+                halted, late = self.distributed.any(stop.is_set(), self._late())
                 if last or halted or self.step % config.checkpoint_every == 0:
                     finished = last or late
-                    self._save(sinks, finished)
+                    self._save(loggers, finished)
                     if halted and not finished:
                         raise KeyboardInterrupt
-                    if on_checkpoint is not None and self.team.leads:
+                    if on_checkpoint is not None and self.distributed.is_main:
                         with self.clock.paused():
-                            self._report(sinks, on_checkpoint)
+                            self._report(loggers, on_checkpoint)
 
     def _late(self) -> bool:
         """Whether the minutes are over, by the first process's clock."""
         limit = self.config.minutes
-        return limit is not None and self.team.leads and self.clock() >= 60 * limit
+        return limit is not None and self.distributed.is_main and self.clock() >= 60 * limit
 
-    def _next_frames(self) -> Frames:
+    def _next_frames(self) -> Batch:
         """This process's rows of a batch on the device, augmented."""
         size = self.config.batch_size
-        rows = self.team.rows(size)
+        rows = self.distributed.rows(size)
         batch = self.sampler.sample(size, rows)
         arrays = {"state": batch.state, "next_state": batch.next_state, "goal": batch.goal}
         for role in sorted(self.learner.method.frames):
@@ -176,7 +182,7 @@ class Sitting:
         action = torch.from_numpy(batch.action).to(self.device, torch.float32)
         if len(self.shapes.observation) == 3:
             frames, action = self._augmented(frames, action, size, rows)
-        return Frames(
+        return Batch(
             **frames,
             action=action,
             reward=torch.from_numpy(batch.reward).to(self.device),
@@ -188,12 +194,15 @@ class Sitting:
     ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Images, and actions with them, changed as the settings say; the draws are those of the whole batch."""
         config, rng = self.config, self.shifting
-        if config.shift:
-            frames = shift_frames(frames, config.shift, self.learner.method.shifted_together, rng, size, rows)
-        if config.recolour and self.shapes.observation[2] % 3 == 0:
+        if config.random_shift:
+            frames = shift_frames(frames, config.random_shift, self.learner.method.shifted_together, rng, size, rows)
+        if config.channel_shuffle and self.shapes.observation[2] % 3 == 0:
             frames = recolour_frames(frames, draw_orders(size, rng)[rows])
-        if config.overlay:
-            picture, chosen = self.sampler.random_frames(size, rng)[rows], rng.random(size)[rows] < config.overlay
+        if config.random_overlay:
+            picture, chosen = (
+                self.sampler.random_frames(size, rng)[rows],
+                rng.random(size)[rows] < config.random_overlay,
+            )
             pictures = torch.from_numpy(self.sampler.gather(picture)).to(self.device)
             frames = overlay_frames(frames, pictures, torch.from_numpy(chosen))
         if self.turning:
@@ -201,30 +210,30 @@ class Sitting:
             frames, action = mirror_frames(frames, mirrored), mirror_actions(action, mirrored, self.turning)
         return frames, action
 
-    def _log(self, frames: Frames, sinks: list[Sink]) -> None:
+    def _log(self, frames: Batch, loggers: list[Logger]) -> None:
         """One row: the means since the row before, and how much of the representation is left."""
         representation = representation_metrics(self.learner.method, frames)
         self.alarm.check(representation, self.step)
         row = {"seconds": round(self.clock(), 3), **self.watch.means(), **representation}
-        row["rate_scale"] = rate_scale(self.config, self.step - 1)
-        for sink in sinks:
-            sink.write(self.step, row)
+        row["lr_multiplier"] = lr_multiplier(self.config, self.step - 1)
+        for logger in loggers:
+            logger.write(self.step, row)
 
-    def _report(self, sinks: list[Sink], on_checkpoint: OnCheckpoint) -> None:
+    def _report(self, loggers: list[Logger], on_checkpoint: OnCheckpoint) -> None:
         """What an observer makes of the agent; its time is not training time."""
         modules = self.learner.modules.eval()
-        agent = Agent(self.learner.method, self.learner.iql, self.shapes, self.device, self.run, self.step)
+        agent = Agent(self.learner.method, self.learner.iql, self.shapes, self.device, self.run_dir, self.step)
         figures = on_checkpoint(agent, self.step)
         modules.train()
-        for sink in sinks if figures else ():
-            sink.write(self.step, figures)
+        for logger in loggers if figures else ():
+            logger.write(self.step, figures)
 
-    def _save(self, sinks: list[Sink], finished: bool) -> None:
-        self.watch.check(self.run)
-        if not self.team.leads:
+    def _save(self, loggers: list[Logger], finished: bool) -> None:
+        self.watch.check(self.run_dir)
+        if not self.distributed.is_main:
             return
-        for sink in sinks:
-            sink.sync()
+        for logger in loggers:
+            logger.sync()
         state = {
             "optimizer": self.learner.optimizer.state_dict(),
             "scaler": self.learner.scaler.state_dict(),
@@ -234,11 +243,11 @@ class Sitting:
             "cuda": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
             "watch": self.watch.state_dict(),
         }
-        self.run.save(self.learner.modules.state_dict(), state, self.step, self.clock(), finished)
+        self.run_dir.save(self.learner.modules.state_dict(), state, self.step, self.clock(), finished)
 
     def _restore(self) -> None:
-        weights, _ = self.run.weights()
-        state = self.run.state()
+        weights, _ = self.run_dir.weights()
+        state = self.run_dir.state()
         try:
             self.learner.modules.load_state_dict(weights)
             self.learner.optimizer.load_state_dict(state["optimizer"])
@@ -251,7 +260,7 @@ class Sitting:
             self.watch.load_state_dict(state["watch"])
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
-            raise GCBError(f"the checkpoint in {self.run.path} does not fit its configuration: {reason}") from error
+            raise GCBError(f"the checkpoint in {self.run_dir.path} does not fit its configuration: {reason}") from error
 
 
 def turned_by_mirror(dataset: Dataset) -> tuple[int, ...]:
@@ -260,11 +269,11 @@ def turned_by_mirror(dataset: Dataset) -> tuple[int, ...]:
     Data that names no adapter is ours only if its world is; an adapter of a user's own is not imported for this.
     """
     named = dataset.config.get("adapter", "gcb" if str(dataset.config.get("env")).startswith("gcb/") else "goal")
-    return ADAPTERS[named].mirror if named in ADAPTERS else ()
+    return ADAPTERS[named].flipped_actions if named in ADAPTERS else ()
 
 
 class Stopwatch:
-    """Time spent on training, over all sittings."""
+    """Time spent on training, over all trainers."""
 
     def __init__(self, before: float) -> None:
         self._began = time.monotonic() - before

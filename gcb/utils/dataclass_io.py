@@ -16,19 +16,19 @@ from gcb.errors import GCBError
 Config = TypeVar("Config")
 
 
-def to_plain(value: Any) -> Any:
+def to_dict(value: Any) -> Any:
     """A configuration as mappings, lists, strings, numbers and None: what YAML and JSON can hold."""
     if is_dataclass(value):
-        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: to_dict(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {key: to_plain(entry) for key, entry in value.items()}
+        return {key: to_dict(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
-        return [to_plain(entry) for entry in value]
+        return [to_dict(entry) for entry in value]
     return str(value) if isinstance(value, Path) else value
 
 
-def from_plain(kind: type[Config], plain: Any, where: str = "", types_of: Mapping[str, Any] | None = None) -> Config:
-    """The configuration of class `kind` that `to_plain` turned into `plain`; fields left out keep their defaults.
+def from_dict(kind: type[Config], plain: Any, where: str = "", types_of: Mapping[str, Any] | None = None) -> Config:
+    """The configuration of class `kind` that `to_dict` turned into `plain`; fields left out keep their defaults.
 
     `types_of` gives the types of fields whose annotation does not say them.
     """
@@ -47,7 +47,7 @@ def from_plain(kind: type[Config], plain: Any, where: str = "", types_of: Mappin
         raise GCBError(f"{where or 'the configuration'} is incomplete: {error}.") from error
 
 
-def changed(config: Config, changes: Mapping[str, Any], where: str = "") -> Config:
+def replace_nested(config: Config, changes: Mapping[str, Any], where: str = "") -> Config:
     """The configuration with some fields changed; a mapping changes the fields of a configuration within it."""
     hints = get_type_hints(type(config))
     known = [field.name for field in fields(config)]  # pyright: ignore[reportArgumentType]
@@ -57,7 +57,7 @@ def changed(config: Config, changes: Mapping[str, Any], where: str = "") -> Conf
             raise GCBError(f"{_join(where, name)} is not a setting{_hint(name, known)}.")
         old = getattr(config, name)
         if is_dataclass(old):
-            values[name] = changed(old, value, _join(where, name)) if isinstance(value, Mapping) else value
+            values[name] = replace_nested(old, value, _join(where, name)) if isinstance(value, Mapping) else value
         else:
             values[name] = _converted(hints[name], value, _join(where, name))
     return replace(config, **values)  # pyright: ignore[reportArgumentType]
@@ -77,7 +77,7 @@ def _converted(hint: Any, value: Any, where: str) -> Any:
     """The value as its type wants it. A whole number is a number; nothing else is converted."""
     origin, inside = get_origin(hint), get_args(hint)
     if is_dataclass(hint):
-        return from_plain(hint, value, where)  # pyright: ignore[reportArgumentType]
+        return from_dict(hint, value, where)  # pyright: ignore[reportArgumentType]
     if hint is float and isinstance(value, str):
         value = _number(value)
     if origin in (Union, types.UnionType):

@@ -62,14 +62,14 @@ def test_actions_are_drawn_from_a_generator() -> None:
     assert mean.shape == drawn.shape == (2,)
     noise = agent.iql.actor.log_std.exp().numpy() * np.random.default_rng(3).standard_normal(2)
     np.testing.assert_allclose(drawn, np.clip(mean + noise, -1, 1), atol=1e-6)
-    calm = agent.act(images(1)[0], goal=goal, rng=np.random.default_rng(3), spread=0.5)
+    calm = agent.act(images(1)[0], goal=goal, rng=np.random.default_rng(3), eval_temperature=0.5)
     np.testing.assert_allclose(calm, np.clip(mean + noise / 2, -1, 1), atol=1e-6)
     many = agent.act(images(4), goal=goal, rng=np.random.default_rng(3))
     assert many.shape == (4, 2)
     np.testing.assert_allclose(many[0], drawn, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", ["gcb", "blind"])
+@pytest.mark.parametrize("method", ["gcb", "goal_agnostic_bc"])
 @pytest.mark.parametrize("by", ["goal", "example"])
 def test_a_batch_is_as_many_single_ones(method: str, by: str) -> None:
     agent, seen = fresh_agent(method), images(4)
@@ -90,9 +90,9 @@ def test_a_batch_is_as_many_single_ones(method: str, by: str) -> None:
 
 
 def test_one_task_serves_a_batch() -> None:
-    agent, seen, goal = fresh_agent("bc"), images(3), images(1, 1)[0]
+    agent, seen, goal = fresh_agent("gcbc"), images(3), images(1, 1)[0]
     np.testing.assert_allclose(agent.act(seen, goal=goal), agent.act(seen, goal=np.stack([goal] * 3)), atol=1e-6)
-    pursuit = fresh_agent("gcb").pursue(seen[0], goal=goal)
+    pursuit = fresh_agent("gcb").start_task(seen[0], goal=goal)
     assert pursuit.act(seen).shape == (3, 2)
 
 
@@ -124,9 +124,9 @@ class Counting:
 
 def test_a_task_that_stands_still_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, goal = images(5), images(1, 1)[0]
-    for agent, calls in ((fresh_agent("blind"), 1), (fresh_agent("bc"), 5)):
+    for agent, calls in ((fresh_agent("goal_agnostic_bc"), 1), (fresh_agent("gcbc"), 5)):
         counting = Counting(agent, monkeypatch)
-        pursuit = agent.pursue(seen[0], goal=goal)
+        pursuit = agent.start_task(seen[0], goal=goal)
         actions = [pursuit.act(one) for one in seen]
         assert counting.calls == calls
         np.testing.assert_allclose(actions[4], agent.act(seen[4], goal=goal, first=seen[0]), atol=1e-6)
@@ -138,7 +138,7 @@ def test_vectors_work_alike() -> None:
     assert agent.act(state, goal=goal).shape == (3,)
     assert agent.phi(state.astype(np.float32), goal).shape == (32,)
     with pytest.raises(GCBError, match=r"observation is int64 \(6,\); accepted: floating-point \(6,\)"):
-        agent.pursue(state, goal=goal).act(np.zeros(6, int))
+        agent.start_task(state, goal=goal).act(np.zeros(6, int))
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,13 @@ def test_what_does_not_fit_is_named(wrong: dict[str, Any], message: str) -> None
 
 
 def test_what_a_method_lacks_is_said() -> None:
-    cloned = fresh_agent("bc")
+    cloned = fresh_agent("gcbc")
     with pytest.raises(GCBError, match="bc cannot be told what to do by an example"):
         cloned.act(images(1)[0], example=(images(1)[0], images(1)[0]))
     with pytest.raises(GCBError, match="bc has no state embedding"):
         cloned.psi(images(1)[0])
     with pytest.raises(GCBError, match="blind has no task embedding"):
-        fresh_agent("blind").phi(images(1)[0], images(1)[0])
+        fresh_agent("goal_agnostic_bc").phi(images(1)[0], images(1)[0])
 
 
 def test_a_read_only_observation_is_no_trouble() -> None:

@@ -103,7 +103,7 @@ def test_graphs_agree_with_the_agent(run: Path, data: Dataset, tmp_path: Path, c
     agent, frames = gcb.load(run), data.frames
     for rows in (1, 5):
         first, state, goal, before, after = (frames[at : at + rows] for at in (0, 3, 8, 12, 20))
-        task = agent.pursue(first, example=(before, after))
+        task = agent.start_task(first, example=(before, after))
         wanted = {
             "phi": agent.phi(state, goal),
             "psi": agent.psi(state),

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small dataset of the real world, and a run of each kind of method on it."""
     folder = tmp_path_factory.mktemp("analyse")
     collect(CollectConfig("gcb/ButtonDrawer-v0", 150, 1, options={"image_size": 32}), folder / "data", quiet=True)
-    for method in ("gcb", "bc", "blind"):
+    for method in ("gcb", "gcbc", "goal_agnostic_bc"):
         train(tiny_config(method, steps=2), folder / "data", folder / method, quiet=True)
     return folder
 
@@ -85,24 +85,24 @@ def test_a_kill_leaves_the_old_files_whole(
 
 
 def test_a_method_without_psi_has_no_arithmetic(folder: Path) -> None:
-    (folder / "bc" / FOLDER).mkdir()
-    (folder / "bc" / FOLDER / "arithmetic.png").write_bytes(b"of an earlier analysis")
-    numbers = analyse(folder / "bc", size=SMALL, workers=1, quiet=True)
+    (folder / "gcbc" / FOLDER).mkdir()
+    (folder / "gcbc" / FOLDER / "arithmetic.png").write_bytes(b"of an earlier analysis")
+    numbers = analyse(folder / "gcbc", size=SMALL, workers=1, quiet=True)
     assert numbers["skipped"] == {"arithmetic": "bc has no state embedding ψ"}
-    assert set(files(folder / "bc")) == {"neighbours.png", "map.png", "values.png", "numbers.json"}
+    assert set(files(folder / "gcbc")) == {"neighbours.png", "map.png", "values.png", "numbers.json"}
 
 
 def test_a_method_without_phi_has_only_differences_of_psi(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--samples", "8", "--pool", "60", "--scenes", "3", "--points", "30", "--rows", "1", "--workers", "1"]
-    main(["analyse", str(folder / "blind"), *words])
+    main(["analyse", str(folder / "goal_agnostic_bc"), *words])
     said = " ".join(capsys.readouterr().out.split())
     assert "left out: map (blind has no task embedding φ)" in said
     assert "right function" in said
-    numbers = read_numbers(folder / "blind")
+    numbers = read_numbers(folder / "goal_agnostic_bc")
     assert set(numbers["skipped"]) == {"neighbours", "map", "values"}
     assert numbers["arithmetic"]["point"] == "psi_difference"
     assert numbers["arithmetic"]["towards"] is None
-    assert set(files(folder / "blind")) == {"arithmetic.png", "numbers.json", "scenes.npz"}
+    assert set(files(folder / "goal_agnostic_bc")) == {"arithmetic.png", "numbers.json", "scenes.npz"}
 
 
 def test_own_data_of_no_known_world(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from helpers.toy import Half, hidden, picture, scenes_of, toy_agent
 from gcb.analysis.arithmetic import infer_goal, judge, measure
 from gcb.analysis.scenes import Scenes
 from gcb.errors import GCBError
-from gcb.methods.bc import BehaviourCloning
+from gcb.methods.bc import GoalConditionedBC
 from gcb.utils.statistics import Rate
 
 POSES = [(0.6, 0.0, 0.0), (0.6, 0.0, 0.1), (0.7, 0.1, 3.0), (0.7, 0.1, 3.1)]
@@ -101,6 +101,6 @@ def test_a_method_without_phi_still_has_differences_of_psi(scenes: Scenes) -> No
 
 def test_what_cannot_be_measured_is_said(scenes: Scenes) -> None:
     with pytest.raises(GCBError, match="bc has no state embedding ψ: no arithmetic"):
-        measure(toy_agent(BehaviourCloning), scenes, seed=0)  # pyright: ignore[reportArgumentType]
+        measure(toy_agent(GoalConditionedBC), scenes, seed=0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(GCBError, match="the test set has 1 scenes"):
         measure(toy_agent(), scenes_of([scene(0, POSES[0], "drawer")]), seed=0)

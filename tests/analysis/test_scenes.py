@@ -9,10 +9,10 @@ from gcb.analysis import scenes as module
 from gcb.analysis.geometry import openings
 from gcb.analysis.scenes import KEPT, Job, Scenes, fresh_scenes
 from gcb.data import episode_seed
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 
-WORLD = World("gcb/ButtonDrawer-v0", {"image_size": 16})
+WORLD = EnvSpec("gcb/ButtonDrawer-v0", {"image_size": 16})
 JOB = Job(WORLD, seed=5)
 
 
@@ -100,5 +100,5 @@ def test_what_is_of_no_use_is_made_anew(fault: str, tmp_path: Path, monkeypatch:
 
 def test_other_worlds_have_no_fresh_scenes(tmp_path: Path) -> None:
     with pytest.raises(GCBError, match=r"fresh scenes are made in gcb/Drawer-v0 or .*; the agent's world is 'mine'"):
-        fresh_scenes(Job(World("mine"), 0), 2, tmp_path, quiet=True)
+        fresh_scenes(Job(EnvSpec("mine"), 0), 2, tmp_path, quiet=True)
     assert not list(tmp_path.iterdir())

@@ -24,26 +24,26 @@ def parsed(*arguments: str) -> Any:
 
 
 def test_the_preset_and_the_method_give_the_defaults() -> None:
-    command = parsed("train", "--data", "d", "--out", "r", "--method", "bc", "--preset", "smoke")
+    command = parsed("train", "--data", "d", "--out", "r", "--method", "gcbc", "--preset", "smoke")
     assert isinstance(command, Train)
-    assert command.config == make_config("bc", "smoke")
+    assert command.config == make_config("gcbc", "smoke")
     assert (command.data, command.out) == (Path("d"), Path("r"))
 
 
 def test_every_setting_is_an_option() -> None:
     command = parsed(
         *["train", "--data", "d", "--out", "r", "--method=bc", "--preset=smoke", "--seed", "4"],
-        *["--iql.expectile", "0.8", "--method-config.size", "16", "--minutes", "2.5", "--goals.original", "0.5"],
+        *["--iql.expectile", "0.8", "--method-config.size", "16", "--minutes", "2.5", "--goals.p_original", "0.5"],
     )
     changes = {"seed": 4, "iql": {"expectile": 0.8}, "method_config": {"size": 16}, "minutes": 2.5}
-    assert command.config == make_config("bc", "smoke", changes)
+    assert command.config == make_config("gcbc", "smoke", changes)
 
 
 def test_a_runs_settings_can_be_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
-    write_config(path, make_config("bc", "smoke", {"seed": 9}))
+    write_config(path, make_config("gcbc", "smoke", {"seed": 9}))
     command = parsed("train", "--data", "d", "--out", "r", "--settings", str(path), "--steps", "7")
-    assert command.config == make_config("bc", "smoke", {"seed": 9, "steps": 7})
+    assert command.config == make_config("gcbc", "smoke", {"seed": 9, "steps": 7})
     with pytest.raises(GCBError, match=r"--method is 'gcb', but .* is a configuration of 'bc'"):
         parsed("train", "--data", "d", "--out", "r", "--settings", str(path), "--method", "gcb")
 
@@ -66,7 +66,7 @@ def test_help_explains_every_field(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parsed("train", "--help")
     text = " ".join(capsys.readouterr().out.split())
-    for option in ("--steps", "--iql.temperature", "--goals.future", "--method-config.size", "--shift"):
+    for option in ("--steps", "--iql.temperature", "--goals.p_future", "--method-config.size", "--random-shift"):
         assert option in text
     assert "Gradient steps." in text
 
@@ -74,7 +74,7 @@ def test_help_explains_every_field(capsys: pytest.CaptureFixture[str]) -> None:
 def test_from_data_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = Dataset.from_arrays(**tiny_dataset().arrays(), config={"env": ENV, "options": {"asks": False}})
     write_dataset(data, tmp_path / "data")
-    write_config(tmp_path / "config.yaml", tiny_config("blind", steps=4, checkpoint_every=2))
+    write_config(tmp_path / "config.yaml", tiny_config("goal_agnostic_bc", steps=4, checkpoint_every=2))
     common = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--quiet"]
     train = parsed("train", "--settings", str(tmp_path / "config.yaml"), *common, "--eval-every", "4")
     train.eval_episodes = 3
@@ -105,7 +105,7 @@ def test_data_with_video_is_told_of_its_preset(
     write_dataset(data, tmp_path / "data")
     common = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--quiet"]
     small = ["--steps", "1", "--warmup-steps", "0", "--batch-size", "4", "--method-config.size", "8"]
-    parsed("train", "--method", "blind", "--preset", preset, *common, *small).run()
+    parsed("train", "--method", "goal_agnostic_bc", "--preset", preset, *common, *small).run()
     assert ("--preset laptop_video" in " ".join(capsys.readouterr().err.split())) is hint
 
 

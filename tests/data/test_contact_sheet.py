@@ -18,7 +18,7 @@ def test_the_description_counts_right(tmp_path: Path) -> None:
         config={"env": "gcb/Drawer-v0", "seed": 3, "noise": 0.3, "options": {"image_size": 2, "video": None}},
     )  # fmt: skip
     rows = dict(describe(write_dataset(data, tmp_path / "data")))
-    assert rows["world"] == "gcb/Drawer-v0 (image_size 2)"
+    assert rows["environment"] == "gcb/Drawer-v0 (image_size 2)"
     assert rows["seed"] == "3"
     assert rows["transitions"] == "5"
     assert rows["episodes"] == "2, of 2 to 3 transitions, mean 2.5"

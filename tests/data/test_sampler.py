@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.by_hand import two_episodes
 
-from gcb.data import Dataset, GoalKind, GoalShares, Sampler, write_dataset
+from gcb.data import Dataset, GoalKind, GoalSampling, Sampler, write_dataset
 from gcb.data.sampler import failures
 from gcb.errors import GCBError
 
@@ -16,19 +16,19 @@ FUTURE_OF = {0: {1, 2, 3}, 1: {2, 3}, 2: {3}, 3: {6, 7}, 4: {7}}
 EARLIER_OF = {0: {0}, 1: {0, 1}, 2: {0, 1, 2}, 3: {5}, 4: {5, 6}}
 ORIGINAL_OF = {0: 4, 1: 4, 2: 4, 3: 8, 4: 8}
 ONLY = {
-    "original": GoalShares(1, 0, 0, 0),
-    "future": GoalShares(0, 1, 0, 0),
-    "next_frame": GoalShares(0, 0, 1, 0),
-    "random": GoalShares(0, 0, 0, 1),
+    "original": GoalSampling(1, 0, 0, 0),
+    "future": GoalSampling(0, 1, 0, 0),
+    "next_frame": GoalSampling(0, 0, 1, 0),
+    "random": GoalSampling(0, 0, 0, 1),
 }
 
 
-def sampler(shares: GoalShares | None = None, seed: int = 0, data: Dataset | None = None, **options) -> Sampler:
+def sampler(shares: GoalSampling | None = None, seed: int = 0, data: Dataset | None = None, **options) -> Sampler:
     data = two_episodes() if data is None else data
-    return Sampler(data, shares or GoalShares(), np.random.default_rng(seed), **options)
+    return Sampler(data, shares or GoalSampling(), np.random.default_rng(seed), **options)
 
 
-def drawn(shares: GoalShares, values: str) -> dict[int, set[int]]:
+def drawn(shares: GoalSampling, values: str) -> dict[int, set[int]]:
     """For each transition, every value that one of the batch's indices took."""
     indices = sampler(shares).draw(2000)
     found: dict[int, set[int]] = {transition: set() for transition in STATE_OF}
@@ -42,10 +42,10 @@ def as_sets(values: dict[int, int]) -> dict[int, set[int]]:
 
 
 def test_states_follow_each_other_within_an_episode() -> None:
-    assert drawn(GoalShares(), "state") == as_sets(STATE_OF)
-    assert drawn(GoalShares(), "next_state") == as_sets({key: state + 1 for key, state in STATE_OF.items()})
-    assert drawn(GoalShares(), "first") == {0: {0}, 1: {0}, 2: {0}, 3: {5}, 4: {5}}
-    assert drawn(GoalShares(), "earlier") == EARLIER_OF
+    assert drawn(GoalSampling(), "state") == as_sets(STATE_OF)
+    assert drawn(GoalSampling(), "next_state") == as_sets({key: state + 1 for key, state in STATE_OF.items()})
+    assert drawn(GoalSampling(), "first") == {0: {0}, 1: {0}, 2: {0}, 3: {5}, 4: {5}}
+    assert drawn(GoalSampling(), "earlier") == EARLIER_OF
 
 
 def test_each_kind_of_goal_reaches_every_frame_it_may_and_no_other() -> None:
@@ -58,7 +58,7 @@ def test_each_kind_of_goal_reaches_every_frame_it_may_and_no_other() -> None:
 def test_at_an_episodes_end_the_goal_is_its_own_last_frame() -> None:
     """Without goals between them the next episode's first frame follows at once; it must never be taken."""
     data = Dataset.from_arrays(np.arange(7), np.zeros((5, 1)), [3, 2])
-    batch = sampler(GoalShares(0, 0.5, 0.5, 0), data=data).sample(500)
+    batch = sampler(GoalSampling(0, 0.5, 0.5, 0), data=data).sample(500)
     last = batch.indices.transition == 2
     assert last.any()
     assert set(batch.next_state[last]) == set(batch.goal[last]) == {3}
@@ -86,7 +86,7 @@ def test_rewards_of_relabelled_goals_mean_the_next_frame(kind: str) -> None:
 
 
 def test_mixed_batches_reward_each_sample_by_its_own_kind() -> None:
-    batch = sampler(GoalShares(0.4, 0.3, 0.2, 0.1)).sample(2000)
+    batch = sampler(GoalSampling(0.4, 0.3, 0.2, 0.1)).sample(2000)
     for sample in range(2000):
         transition, kind = batch.indices.transition[sample], batch.goal_kind[sample]
         if kind == GoalKind.ORIGINAL:
@@ -118,7 +118,7 @@ def test_gathering_fetches_first_and_earlier_frames() -> None:
 
 
 def test_shares_are_kept() -> None:
-    shares = GoalShares(0.4, 0.3, 0.2, 0.1)
+    shares = GoalSampling(0.4, 0.3, 0.2, 0.1)
     kinds = np.bincount(sampler(shares).draw(40_000).goal_kind, minlength=4) / 40_000
     np.testing.assert_allclose(kinds, [0.4, 0.3, 0.2, 0.1], atol=0.01)  # 4 standard deviations
 
@@ -183,7 +183,7 @@ def test_memory_maps_give_the_same_batches_as_memory(tmp_path) -> None:
 )
 def test_impossible_shares_are_named(shares: tuple, message: str) -> None:
     with pytest.raises(GCBError, match=message):
-        GoalShares(*shares)
+        GoalSampling(*shares)
 
 
 def test_original_goals_must_be_there() -> None:
@@ -194,8 +194,8 @@ def test_original_goals_must_be_there() -> None:
         data = two_episodes(**changes)
         with pytest.raises(GCBError, match=message):
             sampler(data=data)
-        without = GoalShares().without_original()
-        assert (without.original, without.future) == (0, 0.9)
+        without = GoalSampling().without_original()
+        assert (without.p_original, without.p_future) == (0, 0.9)
         assert (sampler(without, data=data).draw(100).goal_kind != GoalKind.ORIGINAL).all()
 
 
@@ -232,7 +232,7 @@ def test_only_successful_changes_nothing_where_success_is_not_known() -> None:
 
 def test_staying_is_the_last_frame_of_a_reached_goal_without_action() -> None:
     data = two_episodes(episode_success=[True, False], terminated=[False, False, True, False, False])
-    batch = sampler(data=data, stay_share=0.5).sample(1000)
+    batch = sampler(data=data, p_absorbing=0.5).sample(1000)
     indices, stays = batch.indices, batch.indices.stays
     assert 400 < stays.sum() < 600
     assert set(indices.state[stays]) == set(indices.next_state[stays]) == {3}
@@ -247,7 +247,7 @@ def test_staying_is_the_last_frame_of_a_reached_goal_without_action() -> None:
 
 def test_staying_needs_reached_goals() -> None:
     unknown = two_episodes(episode_success=None)
-    assert not sampler(data=unknown, stay_share=0.5).draw(100).stays.any()
-    assert not sampler(ONLY["future"], stay_share=0.5).draw(100).stays.any()
-    with pytest.raises(GCBError, match="stay_share is 1"):
-        sampler(stay_share=1)
+    assert not sampler(data=unknown, p_absorbing=0.5).draw(100).stays.any()
+    assert not sampler(ONLY["future"], p_absorbing=0.5).draw(100).stays.any()
+    with pytest.raises(GCBError, match="p_absorbing is 1"):
+        sampler(p_absorbing=1)

@@ -12,9 +12,9 @@ import gcb
 from gcb.cli.main import main
 from gcb.data import Dataset, ImportOptions, contact_sheet, import_data, write_dataset
 from gcb.envs.adapters import ADAPTERS, Achieved, Adapter, InfoGoal, adapter_named, find_adapter, name_of
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
-from gcb.evaluation.evaluate import evaluate, modes_of, world_of
+from gcb.evaluation.evaluate import env_spec_of, evaluate, modes_of
 from gcb.runs.run_dir import read_results
 from gcb.training.trainer import train
 
@@ -69,8 +69,8 @@ class Stacked(gym.Env):
         return self.observation_space.sample(), 1.0, True, False, {}
 
 
-gym.register("Line-v0", "test_adapter:Line")
-gym.register("Stacked-v0", "test_adapter:Stacked")
+gym.register("Line-v0", "test_adapters:Line")
+gym.register("Stacked-v0", "test_adapters:Stacked")
 
 
 class Briefly(Achieved):
@@ -84,7 +84,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An agent on vectors of one number, whose dataset says where it comes from."""
     folder = tmp_path_factory.mktemp("adapter")
     rng = np.random.default_rng(0)
-    config = {"env": "test_adapter:Line-v0", "adapter": "achieved"}
+    config = {"env": "test_adapters:Line-v0", "adapter": "achieved"}
     frames, actions = rng.normal(size=(22, 1)).astype(np.float32), rng.uniform(-1, 1, (20, 1)).astype(np.float32)
     data = write_dataset(Dataset.from_arrays(frames, actions, [10, 10], config=config), folder / "data")
     assert data.path is not None
@@ -107,35 +107,35 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_data_without_goals_are_trained_by_hindsight(run: Path) -> None:
     goals = gcb.load(run).run.config.goals  # pyright: ignore[reportOptionalMemberAccess]
-    assert goals.original == 0
-    assert goals.future + goals.next_frame + goals.random == pytest.approx(1)
+    assert goals.p_original == 0
+    assert goals.p_future + goals.p_next_frame + goals.p_random == pytest.approx(1)
 
 
 def test_the_run_knows_its_world_and_how_to_play_it(run: Path) -> None:
     agent = gcb.load(run)
-    world = world_of(agent)
-    assert world == World("test_adapter:Line-v0", {}, ADAPTERS["achieved"])
-    assert modes_of(agent, world) == ("goal",)  # it shows no examples, though the method could use them
-    result = evaluate(agent, World("Line-v0", adapter=Briefly()), episodes=3, quiet=True)
+    env_spec = env_spec_of(agent)
+    assert env_spec == EnvSpec("test_adapters:Line-v0", {}, ADAPTERS["achieved"])
+    assert modes_of(agent, env_spec) == ("goal",)  # it shows no examples, though the method could use them
+    result = evaluate(agent, EnvSpec("Line-v0", adapter=Briefly()), episodes=3, quiet=True)
     assert [one.task for one in result.outcomes] == ["all"] * 3
     with pytest.raises(GCBError, match=r"mode is 'strict'; Line-v0 has goal: it shows no examples"):
-        evaluate(agent, World("Line-v0", adapter=Briefly()), "strict", quiet=True)
+        evaluate(agent, EnvSpec("Line-v0", adapter=Briefly()), "strict", quiet=True)
     with pytest.raises(GCBError, match=r"a video of vectors \(1,\) cannot be made"):
-        evaluate(agent, World("Line-v0", adapter=Briefly()), video="x.mp4", quiet=True)
+        evaluate(agent, EnvSpec("Line-v0", adapter=Briefly()), video="x.mp4", quiet=True)
 
 
 def test_from_the_command_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["--episodes", "2", "--env", "test_adapter:Line-v0"]
-    main(["eval", str(run), *line, "--adapter", "test_adapter:Briefly"])
+    line = ["--episodes", "2", "--env", "test_adapters:Line-v0"]
+    main(["eval", str(run), *line, "--adapter", "test_adapters:Briefly"])
     assert "goal" in capsys.readouterr().out
     entry = read_results(run)["goal"]
-    assert entry["world"] == {"env": "test_adapter:Line-v0", "options": {}, "adapter": "test_adapter:Briefly"}
+    assert entry["env"] == {"env": "test_adapters:Line-v0", "options": {}, "adapter": "test_adapters:Briefly"}
     assert not (run / "videos").exists()
     for arguments, message in (
         (["--adapter", "goal"], "no env is given that it would adapt"),
         ([*line, "--adapter", "goals"], "There is no adapter 'goals'; did you mean goal?"),
         ([*line, "--adapter", "nowhere:Thing"], "No module named 'nowhere'"),
-        ([*line, "--adapter", "test_adapter:Line"], "which is a Line; accepted: a gcb.envs.adapters.Adapter"),
+        ([*line, "--adapter", "test_adapters:Line"], "which is a Line; accepted: a gcb.envs.adapters.Adapter"),
         (
             [*line, "--adapter", "goal"],
             r"shows observations (2,) and takes actions (1,); the agent was trained on (1,)",
@@ -153,9 +153,9 @@ def test_stacked_frames_of_another_size_from_data_to_video(tmp_path: Path) -> No
     data = Dataset.from_arrays(frames, rng.uniform(-1, 1, (10, 2)).astype(np.float32), [5, 5])
     goals = {"original": 0.0, "future": 0.9, "next_frame": 0.1}
     train(tiny_config(steps=2, goals=goals), data, tmp_path / "run", quiet=True)
-    agent, world = gcb.load(tmp_path / "run"), World("Stacked-v0", adapter=Adapter())
+    agent, env_spec = gcb.load(tmp_path / "run"), EnvSpec("Stacked-v0", adapter=Adapter())
     assert agent.act(frames[:3], goal=frames[4]).shape == (3, 2)
-    result = evaluate(agent, world, episodes=3, video=tmp_path / "video.mp4", quiet=True)
+    result = evaluate(agent, env_spec, episodes=3, video=tmp_path / "video.mp4", quiet=True)
     assert result.rate().value == 1
     assert (tmp_path / "video.mp4").stat().st_size > 500
     assert contact_sheet(data, tmp_path / "sheet.png", episodes=2).stat().st_size > 500
@@ -195,8 +195,8 @@ def test_ogbench_tasks_are_numbered_by_the_seed() -> None:
 
 def test_names_of_adapters() -> None:
     assert [name_of(adapter_named(name)) for name in ADAPTERS] == list(ADAPTERS)
-    assert name_of(Briefly()) == "test_adapter:Briefly"
-    assert isinstance(find_adapter("test_adapter:Briefly"), Briefly)
+    assert name_of(Briefly()) == "test_adapters:Briefly"
+    assert isinstance(find_adapter("test_adapters:Briefly"), Briefly)
     with pytest.raises(NotImplementedError, match="Achieved shows no examples"):
         Achieved().example({}, {})
 
@@ -204,13 +204,13 @@ def test_names_of_adapters() -> None:
 def test_a_file_cannot_name_code_to_import(tmp_path: Path) -> None:
     """A dataset or a run may come from a stranger: only built-in adapters are taken from it."""
     rng = np.random.default_rng(0)
-    config = {"env": "Line-v0", "adapter": "test_adapter:Briefly"}
+    config = {"env": "Line-v0", "adapter": "test_adapters:Briefly"}
     data = Dataset.from_arrays(rng.normal(size=(6, 1)), rng.uniform(-1, 1, (5, 1)), [5], config=config)
     goals = {"original": 0.0, "future": 0.9, "next_frame": 0.1}
-    train(tiny_config("bc", steps=1, goals=goals), data, tmp_path / "run", quiet=True)
-    with pytest.raises(GCBError, match="There is no adapter 'test_adapter:Briefly'"):
-        world_of(gcb.load(tmp_path / "run"))
-    with pytest.raises(GCBError, match="There is no adapter 'test_adapter:Briefly'"):
-        import_data(tmp_path, tmp_path / "data", ImportOptions(env="Line-v0", adapter="test_adapter:Briefly"))
+    train(tiny_config("gcbc", steps=1, goals=goals), data, tmp_path / "run", quiet=True)
+    with pytest.raises(GCBError, match="There is no adapter 'test_adapters:Briefly'"):
+        env_spec_of(gcb.load(tmp_path / "run"))
+    with pytest.raises(GCBError, match="There is no adapter 'test_adapters:Briefly'"):
+        import_data(tmp_path, tmp_path / "data", ImportOptions(env="Line-v0", adapter="test_adapters:Briefly"))
     with pytest.raises(GCBError, match="adapter is 'goal', but no env is given"):
         ImportOptions(adapter="goal")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.plain_scene import plain_scene
 
-from gcb.envs import WORLDS
+from gcb.envs import ENVS
 from gcb.envs.expert import Expert
 from gcb.envs.expert_media import measure_expert
 
@@ -19,13 +19,13 @@ def play(env, read):
     return np.array(actions), np.array(seen)
 
 
-@pytest.mark.parametrize("env_id", list(WORLDS))
+@pytest.mark.parametrize("env_id", list(ENVS))
 def test_success_with_and_without_noise(env_id):
     """The paper: about 80 % with noise. `gcb expert` measures more episodes; here seeds are fixed and few."""
     rates = measure_expert(env_id, episodes=24, noise=0.3, seed=0, image_size=8)
     assert rates.noise_free.value >= 0.9
     assert 0.6 <= rates.noisy.value <= 0.96
-    assert set(rates.per_task) == set(WORLDS[env_id].tasks)
+    assert set(rates.per_task) == set(ENVS[env_id].tasks)
     assert 10 < rates.mean_steps < 50
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gcb.envs.expert_media import expert_video, measure_expert, world_sheet
+from gcb.envs.expert_media import expert_video, measure_expert, scene_sheet
 from gcb.errors import GCBError
 from gcb.utils.media import LABEL_HEIGHT
 
@@ -14,21 +14,21 @@ SMALL = {"image_size": 16}
 
 def test_the_sheet_shows_state_goal_and_example_of_each_scene(tmp_path):
     path = tmp_path / "new" / "sheet.png"
-    world_sheet("gcb/ButtonDrawer-v0", path, rows=2, seed=0, **SMALL)
+    scene_sheet("gcb/ButtonDrawer-v0", path, rows=2, seed=0, **SMALL)
     sheet = np.asarray(Image.open(path))
     side, gap = 2 * 16, 2
     assert sheet.shape == (2 * (side + LABEL_HEIGHT + gap) - gap, 4 * (side + gap) - gap, 3)
     cells = [sheet[:side, column * (side + gap) :][:, :side] for column in range(4)]
     assert len({cell.tobytes() for cell in cells}) == 4
     again = tmp_path / "again.png"
-    world_sheet("gcb/ButtonDrawer-v0", again, rows=2, seed=0, **SMALL)
+    scene_sheet("gcb/ButtonDrawer-v0", again, rows=2, seed=0, **SMALL)
     assert again.read_bytes() == path.read_bytes()
 
 
 def test_a_sheet_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(GCBError, match=r"sheet\.png could not be written"):
-        world_sheet("gcb/Drawer-v0", tmp_path / "file" / "sheet.png", rows=1, seed=0, **SMALL)
+        scene_sheet("gcb/Drawer-v0", tmp_path / "file" / "sheet.png", rows=1, seed=0, **SMALL)
 
 
 def test_the_video_shows_episodes_above_their_goals(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from helpers.plain_scene import plain_scene
 
-from gcb.envs import WORLDS, TabletopEnv, make_world
+from gcb.envs import ENVS, TabletopEnv, make_env
 from gcb.envs.adapters import ADAPTERS
 from gcb.envs.distractors import SHAPES
 from gcb.envs.expert import Expert
@@ -56,7 +56,7 @@ def play_expert(env: TabletopEnv):
 # ---- gymnasium -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", list(WORLDS))
+@pytest.mark.parametrize("env_id", list(ENVS))
 def test_gymnasium_has_nothing_to_complain_of(env_id):
     env = gym.make(env_id, render_mode="rgb_array")
     with warnings.catch_warnings():
@@ -91,7 +91,7 @@ def test_the_hidden_state_says_where_things_are(button_drawer):
 
 
 def test_images_come_in_any_size():
-    env = make_world("gcb/Drawer-v0", image_size=40, render_mode="rgb_array", render_size=300)
+    env = make_env("gcb/Drawer-v0", image_size=40, render_mode="rgb_array", render_size=300)
     observation, _ = env.reset(seed=0)
     assert observation["observation"].shape == observation["desired_goal"].shape == (40, 40, 3)
     large = env.render()
@@ -169,7 +169,7 @@ def test_success_ends_an_episode_and_time_cuts_it_off(env):
 
 
 def test_an_episode_may_go_on_after_success():
-    env = make_world("gcb/ButtonDrawer-v0", image_size=16, terminate_at_success=False, task="button")
+    env = make_env("gcb/ButtonDrawer-v0", image_size=16, terminate_at_success=False, task="button")
     env.reset(seed=0)
     returned = play_expert(env)
     rewards = [step[1] for step in returned]
@@ -184,7 +184,7 @@ def test_an_episode_may_go_on_after_success():
 
 
 def test_fewer_steps_by_argument():
-    env = make_world("gcb/Drawer-v0", image_size=16, max_steps=40)
+    env = make_env("gcb/Drawer-v0", image_size=16, max_steps=40)
     assert len(rollout(env, seed=1)) - 1 <= 40
     env.close()
 
@@ -193,7 +193,7 @@ def test_fewer_steps_by_argument():
 
 
 def test_one_seed_gives_equal_bytes_whatever_was_played_before(env):
-    other = make_world(env.spec.id, image_size=16)
+    other = make_env(env.spec.id, image_size=16)
     rollout(env, seed=5, steps=10)
     rollout(env, seed=6, steps=3)
     assert digest(rollout(env, seed=7)) == digest(rollout(other, seed=7))
@@ -207,13 +207,13 @@ def test_another_process_gives_equal_bytes():
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from test_tabletop import digest, rollout\n"
-        "from gcb.envs import make_world\n"
-        "env = make_world('gcb/ButtonDrawer-v0', video='builtin', analogy='strict')\n"
+        "from gcb.envs import make_env\n"
+        "env = make_env('gcb/ButtonDrawer-v0', video='builtin', analogy='strict')\n"
         "print(digest(rollout(env, seed=7, steps=20)))"
     )
     command = [sys.executable, "-c", program, __file__.rsplit("/", 1)[0]]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    env = make_world("gcb/ButtonDrawer-v0", video="builtin", analogy="strict")
+    env = make_env("gcb/ButtonDrawer-v0", video="builtin", analogy="strict")
     assert answer.stdout.strip() == digest(rollout(env, seed=7, steps=20))
     env.close()
 
@@ -221,7 +221,7 @@ def test_another_process_gives_equal_bytes():
 @pytest.mark.parametrize(("env_id", "task"), [("gcb/Drawer-v0", "drawer"), ("gcb/ButtonDrawer-v0", "button")])
 def test_the_goal_is_where_the_noise_free_expert_ends(env_id, task):
     """The goal image is a frame of the expert's own episode, played again from the start that was restored."""
-    env = make_world(env_id, image_size=16, task=task, terminate_at_success=False)
+    env = make_env(env_id, image_size=16, task=task, terminate_at_success=False)
     observation, info = env.reset(seed=3)
     expert = Expert(env)
     for _ in range(75):
@@ -242,7 +242,7 @@ def test_the_goal_is_where_the_noise_free_expert_ends(env_id, task):
 def test_the_start_is_restored_exactly(env):
     """After the goal rollout the episode is the one of a scene that was only placed."""
     observation, info = env.reset(seed=4)
-    fresh = make_world(env.spec.id, image_size=16)
+    fresh = make_env(env.spec.id, image_size=16)
     fresh.place(env.scene)
     np.testing.assert_array_equal(fresh.image(16), observation["observation"])
     np.testing.assert_array_equal(fresh.state(), info["state"])
@@ -257,7 +257,7 @@ def test_the_start_is_restored_exactly(env):
 
 
 def test_a_task_is_fixed_by_argument_or_option(button_drawer):
-    env = make_world("gcb/ButtonDrawer-v0", image_size=16, task="button")
+    env = make_env("gcb/ButtonDrawer-v0", image_size=16, task="button")
     assert {env.reset(seed=seed)[1]["task"] for seed in range(4)} == {"button"}
     assert env.reset(seed=0, options={"task": "drawer"})[1]["task"] == "drawer"
     assert {button_drawer.reset(seed=seed)[1]["task"] for seed in range(5)} == {"drawer", "button"}
@@ -284,7 +284,7 @@ def test_an_example_comes_with_its_hidden_states(env, mode):
     assert env.compute_reward(example.state, example.goal_state, info) == 0
     assert example.state_image.shape == example.goal_image.shape == (16, 16, 3)
     assert not np.array_equal(example.state_image, observation["observation"])
-    fresh = make_world(env.spec.id, image_size=16)
+    fresh = make_env(env.spec.id, image_size=16)
     shown, told = fresh.reset(options={"scene": example.scene})
     np.testing.assert_array_equal(shown["observation"], example.state_image)
     np.testing.assert_array_equal(shown["desired_goal"], example.goal_image)
@@ -294,8 +294,8 @@ def test_an_example_comes_with_its_hidden_states(env, mode):
 
 
 def test_an_example_leaves_the_episode_as_it_was():
-    env = make_world("gcb/Drawer-v0", image_size=16, analogy="strict")
-    plain = make_world("gcb/Drawer-v0", image_size=16)
+    env = make_env("gcb/Drawer-v0", image_size=16, analogy="strict")
+    plain = make_env("gcb/Drawer-v0", image_size=16)
     with_example, without = env.reset(seed=2), plain.reset(seed=2)
     assert "example" in with_example[1]
     assert "example" not in without[1]
@@ -340,18 +340,18 @@ def test_impossible_arguments_are_named(options, message):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # gymnasium's own word on render modes
         with pytest.raises(GCBError, match=message):
-            make_world("gcb/Drawer-v0", **options)
+            make_env("gcb/Drawer-v0", **options)
 
 
 def test_a_folder_without_clips_is_named(tmp_path):
     (tmp_path / "notes.txt").write_text("no video")
     with pytest.raises(GCBError, match=rf"No readable video clip in '{tmp_path}'"):
-        make_world("gcb/Drawer-v0", video=str(tmp_path))
+        make_env("gcb/Drawer-v0", video=str(tmp_path))
 
 
 def test_an_unknown_world_is_named():
     with pytest.raises(GCBError, match=r"no world 'gcb/Kitchen-v0'; gcb has gcb/Drawer-v0, gcb/ButtonDrawer-v0"):
-        make_world("gcb/Kitchen-v0")
+        make_env("gcb/Kitchen-v0")
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_actions_beyond_the_range_are_clipped(drawer):
 
 
 def test_step_needs_a_reset_that_succeeded():
-    env = make_world("gcb/Drawer-v0", image_size=16)
+    env = make_env("gcb/Drawer-v0", image_size=16)
     with pytest.raises(GCBError, match="step was called before reset"):
         env.step(np.zeros(5))
     with pytest.raises(GCBError, match="no scene before the first reset"):
@@ -410,8 +410,8 @@ def test_step_needs_a_reset_that_succeeded():
 
 
 def test_a_mirrored_scene_looks_mirrored_and_its_way_to_the_side_and_its_turn_are_opposite() -> None:
-    """What `OwnWorld.mirror` claims; the arm itself stands where it stands."""
-    env, scene = make_world("gcb/Drawer-v0"), plain_scene(cabinet_xy=(0.65, 0.1), cabinet_yaw=np.radians(25))
+    """What `TabletopAdapter.flipped_actions` claims; the arm itself stands where it stands."""
+    env, scene = make_env("gcb/Drawer-v0"), plain_scene(cabinet_xy=(0.65, 0.1), cabinet_yaw=np.radians(25))
     mirrored = replace(scene, cabinet_xy=(0.65, -0.1), cabinet_yaw=np.pi - scene.cabinet_yaw)
     pictures, ways, turns = [], [], []
     for one in (scene, mirrored):
@@ -426,4 +426,4 @@ def test_a_mirrored_scene_looks_mirrored_and_its_way_to_the_side_and_its_turn_ar
     assert abs(turns[0]) > np.radians(20)
     as_it_is, in_the_mirror = (np.abs(one - pictures[1]).mean() for one in (pictures[0], pictures[0][:, ::-1]))
     assert in_the_mirror < as_it_is / 2
-    assert ADAPTERS["gcb"].mirror == (1, 3)
+    assert ADAPTERS["gcb"].flipped_actions == (1, 3)

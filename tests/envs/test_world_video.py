@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gcb.envs import TabletopEnv, make_world
+from gcb.envs import TabletopEnv, make_env
 from gcb.envs.bullet import pybullet
 from gcb.utils.media import write_video
 
@@ -16,7 +16,7 @@ HOLD = np.array([0, 0, 0, 0, -1.0])
 
 @pytest.fixture(scope="module")
 def video() -> Iterator[TabletopEnv]:
-    env = make_world("gcb/ButtonDrawer-v0", video="builtin")
+    env = make_env("gcb/ButtonDrawer-v0", video="builtin")
     yield env
     env.close()
 
@@ -29,7 +29,7 @@ def behind(env: TabletopEnv) -> np.ndarray:
 
 def test_robot_cabinet_and_distractors_stay_in_front(video):
     """From the same scene, frames with and without video agree wherever anything stands, goal image included."""
-    plain = make_world("gcb/ButtonDrawer-v0")
+    plain = make_env("gcb/ButtonDrawer-v0")
     with_video, _ = video.reset(seed=11)
     scene = video.scene
     assert len(scene.distractors) > 0
@@ -69,7 +69,7 @@ def test_training_and_evaluation_clips_differ():
     """The same seed gives the same scene before another picture."""
     names, frames = {}, {}
     for split in ("train", "eval"):
-        env = make_world("gcb/Drawer-v0", video="builtin", video_split=split)
+        env = make_env("gcb/Drawer-v0", video="builtin", video_split=split)
         names[split] = set()
         for seed in range(6):
             frames[split] = env.reset(seed=seed)[0]["observation"]
@@ -87,7 +87,7 @@ def test_own_clips_from_a_folder(tmp_path):
     for name, color in (("train", (200, 40, 40)), ("eval", (40, 40, 200))):
         write_video(tmp_path / name / "clip.mp4", np.full((30, 64, 64, 3), color, np.uint8), fps=24)
     for split, channel in (("train", 0), ("eval", 2)):
-        env = make_world("gcb/Drawer-v0", video=tmp_path, video_split=split)
+        env = make_env("gcb/Drawer-v0", video=tmp_path, video_split=split)
         observation, _ = env.reset(seed=0)
         color = observation["observation"][behind(env)].mean(axis=0)
         assert color.argmax() == channel

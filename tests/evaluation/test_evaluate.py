@@ -15,21 +15,21 @@ from helpers.tiny import tiny_config, tiny_dataset
 from gcb.agent.agent import Agent, load
 from gcb.cli.learn import Eval
 from gcb.data import Dataset, episode_seed
-from gcb.envs.adapters import ADAPTERS, OwnWorld
-from gcb.envs.spec import World
+from gcb.envs.adapters import ADAPTERS, TabletopAdapter
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
-from gcb.evaluation.evaluate import Result, evaluate, evaluate_run, world_of
+from gcb.evaluation.evaluate import Result, env_spec_of, evaluate, evaluate_run
 from gcb.evaluation.rollouts import Outcome
 from gcb.methods import Shapes
-from gcb.methods.bc import Blind
+from gcb.methods.bc import GoalAgnosticBC
 from gcb.runs.run_dir import read_results
 from gcb.training.trainer import train
 from gcb.utils.statistics import Rate
 
-WORLD = World(ENV)
+WORLD = EnvSpec(ENV)
 
 
-class Echo(Blind):
+class Echo(GoalAgnosticBC):
     """Acts by what it sees: the brightness of the picture, and of what it was told."""
 
     name = "echo"
@@ -40,15 +40,15 @@ class Echo(Blind):
     def goal_features(self, first: torch.Tensor, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
         return goal[:, 0, 0, :1] / 255
 
-    def example_features(self, first: Any, state: Any, example: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    def analogy_features(self, first: Any, state: Any, example: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
         assert (example[0] == 100).all()
         return example[1][:, 0, 0, :1] / 255
 
 
-class Calm(OwnWorld):
+class Calm(TabletopAdapter):
     """A world of another's making, played with mean actions."""
 
-    spread = 0.0
+    eval_temperature = 0.0
 
 
 class EchoActor(torch.nn.Module):
@@ -80,7 +80,7 @@ class EchoPolicy(torch.nn.Module):
 
 def echo(size: int = 32) -> Agent:
     shapes = Shapes((size, size, 3), 2)
-    return Agent(Echo(tiny_config("blind").method_config, shapes), EchoPolicy(), shapes, torch.device("cpu"))  # pyright: ignore[reportArgumentType]
+    return Agent(Echo(tiny_config("goal_agnostic_bc").method_config, shapes), EchoPolicy(), shapes, torch.device("cpu"))  # pyright: ignore[reportArgumentType]
 
 
 def policy(agent: Agent) -> EchoActor:
@@ -123,25 +123,27 @@ def test_neither_batch_nor_seed_mix_the_episodes_up() -> None:
 
 def test_actions_are_drawn_from_the_policy_alike_in_any_batch() -> None:
     wide, narrow, halved, calm = echo(), echo(), echo(), echo()
-    assert evaluate(wide, WORLD, episodes=4, batch=4, spread=1.0, quiet=True).to_plain()["spread"] == 1
-    evaluate(narrow, WORLD, episodes=4, batch=2, spread=1.0, quiet=True)
-    evaluate(halved, WORLD, episodes=4, batch=4, spread=0.5, quiet=True)
+    assert (
+        evaluate(wide, WORLD, episodes=4, batch=4, eval_temperature=1.0, quiet=True).to_dict()["eval_temperature"] == 1
+    )
+    evaluate(narrow, WORLD, episodes=4, batch=2, eval_temperature=1.0, quiet=True)
+    evaluate(halved, WORLD, episodes=4, batch=4, eval_temperature=0.5, quiet=True)
     noise = torch.stack(policy(wide).noise)
     assert noise.shape == (HORIZON, 4, 2)
     assert noise.unique().numel() == noise.numel()
     first, second = torch.stack(policy(narrow).noise).chunk(2)
     assert torch.equal(torch.cat([first, second], 1), noise)
     assert torch.equal(torch.stack(policy(halved).noise), noise / 2)
-    assert evaluate(calm, WORLD, episodes=4, spread=0.0, quiet=True).spread == 0
+    assert evaluate(calm, WORLD, episodes=4, eval_temperature=0.0, quiet=True).eval_temperature == 0
     assert not policy(calm).noise
 
 
 def test_how_calm_a_policy_is_played_is_a_matter_of_the_world() -> None:
     ours, others = echo(), echo()
-    assert Eval(Path()).spread is None
-    assert evaluate(ours, WORLD, episodes=4, quiet=True).spread == ADAPTERS["gcb"].spread > 0
+    assert Eval(Path()).eval_temperature is None
+    assert evaluate(ours, WORLD, episodes=4, quiet=True).eval_temperature == ADAPTERS["gcb"].eval_temperature > 0
     assert policy(ours).noise
-    assert evaluate(others, replace(WORLD, adapter=Calm()), episodes=4, quiet=True).spread == 0
+    assert evaluate(others, replace(WORLD, adapter=Calm()), episodes=4, quiet=True).eval_temperature == 0
     assert not policy(others).noise
 
 
@@ -167,17 +169,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Short runs whose dataset says that it comes from the world above."""
     folder, data = tmp_path_factory.mktemp("evaluation"), tiny_dataset()
     made = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"asks": False}})
-    for method in ("blind", "bc"):
+    for method in ("goal_agnostic_bc", "gcbc"):
         train(tiny_config(method, steps=2), made, folder / method, quiet=True)
-    return {method: folder / method for method in ("blind", "bc")}
+    return {method: folder / method for method in ("goal_agnostic_bc", "gcbc")}
 
 
 def test_results_are_kept_by_mode(runs: dict[str, Path]) -> None:
-    assert read_results(runs["blind"]) == {}
-    results = evaluate_run(runs["blind"], episodes=8, batch=4, quiet=True)
+    assert read_results(runs["goal_agnostic_bc"]) == {}
+    results = evaluate_run(runs["goal_agnostic_bc"], episodes=8, batch=4, quiet=True)
     assert list(results) == ["goal", "strict"]
-    evaluate_run(runs["blind"], ["loose"], episodes=3, quiet=True, videos=False)
-    kept = read_results(runs["blind"])
+    evaluate_run(runs["goal_agnostic_bc"], ["loose"], episodes=3, quiet=True, videos=False)
+    kept = read_results(runs["goal_agnostic_bc"])
     assert kept.keys() == {"goal", "strict", "loose"}
     entry, rate = kept["goal"], results["goal"].rate()
     assert entry["all"]["any_step"] == {
@@ -188,13 +190,13 @@ def test_results_are_kept_by_mode(runs: dict[str, Path]) -> None:
     }
     assert entry["episodes"] == len(entry["outcomes"]) == 8
     assert sum(task["any_step"]["of"] for task in entry["tasks"].values()) == 8
-    assert (entry["seed"], entry["step"], entry["world"]["env"]) == (0, 2, ENV)
+    assert (entry["seed"], entry["step"], entry["env"]["env"]) == (0, 2, ENV)
     assert kept["loose"]["episodes"] == 3
-    assert sorted(path.name for path in (runs["blind"] / "videos").iterdir()) == ["goal.mp4", "strict.mp4"]
+    assert sorted(path.name for path in (runs["goal_agnostic_bc"] / "videos").iterdir()) == ["goal.mp4", "strict.mp4"]
 
 
 def test_workers_do_not_change_the_result(runs: dict[str, Path]) -> None:
-    agent = load(runs["blind"])
+    agent = load(runs["goal_agnostic_bc"])
     alone, shared = (evaluate(agent, episodes=9, batch=2, workers=workers, quiet=True) for workers in (1, 2))
     key = [(one.task, one.reached_at, one.at_end) for one in alone.outcomes]
     assert key == [(one.task, one.reached_at, one.at_end) for one in shared.outcomes]
@@ -202,9 +204,9 @@ def test_workers_do_not_change_the_result(runs: dict[str, Path]) -> None:
 
 
 def test_what_a_method_cannot_do_is_said_before_anything_is_played(runs: dict[str, Path]) -> None:
-    assert list(evaluate_run(runs["bc"], episodes=2, quiet=True)) == ["goal"]
+    assert list(evaluate_run(runs["gcbc"], episodes=2, quiet=True)) == ["goal"]
     with pytest.raises(GCBError, match=r"bc cannot be told what to do by an example \(NA\)"):
-        evaluate_run(runs["bc"], ["goal", "strict"], episodes=2, quiet=True)
+        evaluate_run(runs["gcbc"], ["goal", "strict"], episodes=2, quiet=True)
 
 
 @pytest.mark.parametrize(
@@ -213,22 +215,22 @@ def test_what_a_method_cannot_do_is_said_before_anything_is_played(runs: dict[st
         ({"mode": "sideways"}, "mode is 'sideways'; accepted: goal, strict, loose"),
         ({"episodes": 0}, "episodes is 0"),
         ({"batch": 0}, "batch is 0"),
-        ({"spread": -0.5}, "spread is -0.5"),
+        ({"eval_temperature": -0.5}, "eval_temperature is -0.5"),
         ({"workers": 0}, "workers is 0"),
         ({"workers": 2}, "several workers need an agent that was loaded"),
-        ({"world": None}, "it is not known in which world"),
-        ({"world": World("slide_world:Nowhere-v0")}, "there is no world 'slide_world:Nowhere-v0'"),
-        ({"world": World(ENV, {"size": 40})}, r"observations \(40, 40, 3\).*trained on \(32, 32, 3\)"),
-        ({"world": World(ENV, {"colour": 1})}, "unexpected keyword argument 'colour'"),
+        ({"env_spec": None}, "it is not known in which world"),
+        ({"env_spec": EnvSpec("helpers.slide_env:Nowhere-v0")}, "there is no world 'helpers.slide_env:Nowhere-v0'"),
+        ({"env_spec": EnvSpec(ENV, {"size": 40})}, r"observations \(40, 40, 3\).*trained on \(32, 32, 3\)"),
+        ({"env_spec": EnvSpec(ENV, {"colour": 1})}, "unexpected keyword argument 'colour'"),
     ],
 )
 def test_what_does_not_fit_is_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(GCBError, match=message):
-        evaluate(echo(), **{"world": WORLD, "quiet": True, **settings})
+        evaluate(echo(), **{"env_spec": WORLD, "quiet": True, **settings})
 
 
 def test_a_run_knows_its_world(runs: dict[str, Path]) -> None:
-    assert world_of(load(runs["bc"])) == World(ENV, {"asks": False})
+    assert env_spec_of(load(runs["gcbc"])) == EnvSpec(ENV, {"asks": False})
 
 
 def test_rates_by_hand() -> None:
@@ -236,6 +238,6 @@ def test_rates_by_hand() -> None:
     result = Result("goal", WORLD, 0, 5, outcomes)
     assert result.rate().value == 0.75
     assert result.rate(at_end=True).value == 0.5
-    assert result.to_plain()["tasks"]["b"]["any_step"]["rate"] == 0.5
+    assert result.to_dict()["tasks"]["b"]["any_step"]["rate"] == 0.5
     # Wilson's interval for 3 of 4, from its formula.
-    assert result.to_plain()["all"]["any_step"]["interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
+    assert result.to_dict()["all"]["any_step"]["interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)

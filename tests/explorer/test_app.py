@@ -34,9 +34,9 @@ def test_the_page_and_its_files_come_from_here_alone(client: httpx.Client) -> No
 def test_the_run_is_described(client: httpx.Client, run: Path) -> None:
     status = client.get("/api/run").json()
     assert (status["state"], status["method"], status["steps"]) == ("ready", "gcb", 3)
-    assert status["world"] == "gcb/ButtonDrawer-v0"
+    assert status["env"] == "gcb/ButtonDrawer-v0"
     assert status["tasks"] == ["drawer", "button"]
-    assert status["by_example"]
+    assert status["supports_analogy"]
     assert not status["gone"]
     assert not status["video"]
     assert status["map"]["state"] == "ready"
@@ -129,7 +129,7 @@ def test_a_foreign_page_may_not_start_an_episode(client: httpx.Client) -> None:
 
 
 def test_a_method_without_phi_has_no_map(trained: Callable[[str], Path]) -> None:
-    explorer = Explorer(trained("blind"))
+    explorer = Explorer(trained("goal_agnostic_bc"))
     with serving(explorer) as url, httpx.Client(base_url=url, timeout=120) as client:
         loaded(explorer)
         assert client.get("/api/run").json()["map"] == {
@@ -143,10 +143,10 @@ def test_a_method_without_phi_has_no_map(trained: Callable[[str], Path]) -> None
 
 
 def test_a_method_that_takes_no_examples_says_so(trained: Callable[[str], Path]) -> None:
-    explorer = Explorer(trained("bc"))
+    explorer = Explorer(trained("gcbc"))
     with serving(explorer) as url, httpx.Client(base_url=url, timeout=120) as client:
         loaded(explorer)
-        assert not client.get("/api/run").json()["by_example"]
+        assert not client.get("/api/run").json()["supports_analogy"]
         found = client.post("/api/understand", json={**GOOD, "told": {"by": "goal"}})
         assert found.status_code == 200
         refused = client.post("/api/play", json=GOOD)

@@ -225,7 +225,7 @@ def test_a_run_of_another_world_says_why_nothing_moves(visit: Callable[..., Any]
 def test_an_agent_that_takes_no_examples_is_told_by_goal(
     visit: Callable[..., Any], trained: Callable[[str], Path]
 ) -> None:
-    explorer = Explorer(trained("bc"))
+    explorer = Explorer(trained("gcbc"))
     with serving(explorer) as url:
         page = visit(url + "#scene=4")
         page.wait_for_selector(READY)

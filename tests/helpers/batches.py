@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gcb.data import GoalShares, Sampler
-from gcb.methods import Frames, Method, Shapes, method_named
+from gcb.data import GoalSampling, Sampler
+from gcb.methods import Batch, Method, Shapes, method_named
 from gcb.models.networks import ImageEncoder
 from helpers.tiny import SIZE, tiny_config, tiny_dataset
 
@@ -24,12 +24,12 @@ def made(name: str, shapes: Shapes = IMAGES, seed: int = 0, **settings: Any) -> 
 
 def image_batch(rows: int = ROWS, seed: int = 0) -> Any:
     """Transitions of the tiny dataset with every frame that a method may ask for."""
-    sampler = Sampler(tiny_dataset(), GoalShares(), np.random.default_rng(seed))
+    sampler = Sampler(tiny_dataset(), GoalSampling(), np.random.default_rng(seed))
     batch = sampler.sample(rows)
     extra = {role: sampler.gather(getattr(batch.indices, role)) for role in ("first", "earlier")}
     frames = {"state": batch.state, "next_state": batch.next_state, "goal": batch.goal, **extra}
     rest = {"action": batch.action.astype(np.float32), "reward": batch.reward, "terminal": batch.terminal}
-    return Frames(**{name: torch.from_numpy(array) for name, array in {**frames, **rest}.items()})
+    return Batch(**{name: torch.from_numpy(array) for name, array in {**frames, **rest}.items()})
 
 
 def vector_batch(rows: int = ROWS, seed: int = 0) -> Any:
@@ -38,15 +38,15 @@ def vector_batch(rows: int = ROWS, seed: int = 0) -> Any:
     frames = [torch.randn(rows, 7, generator=draws) for _ in range(5)]
     action, reward = torch.rand(rows, 2, generator=draws) * 2 - 1, (torch.arange(rows) % 2).float()
     state, following, goal, first, earlier = frames
-    return Frames(state, following, goal, action, reward, reward.bool(), first, earlier)
+    return Batch(state, following, goal, action, reward, reward.bool(), first, earlier)
 
 
-def fitted(method: Method, batch: Frames, steps: int, rate: float = 3e-3) -> list[float]:
+def fitted(method: Method, batch: Batch, steps: int, rate: float = 3e-3) -> list[float]:
     """Minimise a method's own loss on one batch; the loss at every step."""
     optimizer = torch.optim.Adam([one for one in method.parameters() if one.requires_grad], rate)
     losses = []
     for _ in range(steps):
-        loss = method.learn(batch).loss
+        loss = method.compute_loss(batch).loss
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -10,17 +10,17 @@ import torch
 
 from gcb.data import Dataset
 from gcb.errors import GCBError
-from gcb.methods import Frames
+from gcb.methods import Batch
 from gcb.runs.config import TrainConfig
 from gcb.training.learner import Learner
 from gcb.training.trainer import train
 from helpers.tiny import tiny_config, tiny_dataset
 
 CONFIGS: dict[str, TrainConfig[Any]] = {
-    "gcb": tiny_config(decay="cosine", warmup_steps=2),
+    "gcb": tiny_config(lr_schedule="cosine", warmup_steps=2),
     # Without the policy's gradient the passage from φ to the policy is in no loss at all.
     "left out": tiny_config(steps=3, method_config={"rl_gradient": "none"}),
-    "bc": tiny_config("bc", steps=3, gradient_clip=1.0),
+    "gcbc": tiny_config("gcbc", steps=3, max_grad_norm=1.0),
 }
 Gradients = dict[str, torch.Tensor]
 
@@ -29,7 +29,7 @@ def first_gradients(config: TrainConfig[Any], data: Dataset, out: Path) -> Gradi
     """Train; return the gradients of the first step."""
     real, gradients = Learner.step, {}
 
-    def step(self: Learner, frames: Frames, number: int) -> Any:
+    def step(self: Learner, frames: Batch, number: int) -> Any:
         figures = real(self, frames, number)
         if number == 0:
             named = self.modules.named_parameters()
@@ -48,7 +48,7 @@ def stopped_and_gone_on(data: Dataset, folder: Path, rank: int) -> None:
     """The second process is asked to stop in its seventh step; both do, and go on when called again."""
     real = Learner.step
 
-    def step(self: Learner, frames: Frames, number: int) -> Any:
+    def step(self: Learner, frames: Batch, number: int) -> Any:
         if number == 6 and rank == 1:
             os.kill(os.getpid(), signal.SIGTERM)
         return real(self, frames, number)
@@ -65,7 +65,7 @@ def stopped_and_gone_on(data: Dataset, folder: Path, rank: int) -> None:
 def refused(data: Dataset, folder: Path, rank: int) -> None:
     """What only the first process looks at is an error in all."""
     try:
-        train(tiny_config("bc", seed=5), data, folder / "bc", quiet=True)
+        train(tiny_config("gcbc", seed=5), data, folder / "gcbc", quiet=True)
     except GCBError as error:
         (folder / f"refused-{rank}").write_text(str(error))
 

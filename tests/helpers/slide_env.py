@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 
 HORIZON = 6
-ENV = "slide_world:Slide-v0"
+ENV = "helpers.slide_env:Slide-v0"
 PLANS = {"never": (), "at the end": (4, 5, 6), "on the way": (2, 3), "last": (6,)}
 """Kinds of episodes, and the steps at which the goal is reached."""
 
@@ -52,4 +52,4 @@ class Slide(gym.Env):
         return np.full((self.size, self.size, 3), value, np.uint8)
 
 
-gym.register("Slide-v0", entry_point="slide_world:Slide")
+gym.register("Slide-v0", entry_point="helpers.slide_env:Slide")

@@ -20,7 +20,7 @@ QUICK = ["steps=4", "batch_size=4", "log_every=2", "checkpoint_every=2", "device
 
 def words(out: Path, data_root: Path, *more: str, settings: tuple[str, ...] = ()) -> list[str]:
     """The words of `gcb sweep` for blind runs in the slide world, or what `more` says instead."""
-    defaults = {"--methods": "blind", "--worlds": "slide", "--episodes": "4", "--preset": "smoke"}
+    defaults = {"--methods": "goal_agnostic_bc", "--worlds": "slide", "--episodes": "4", "--preset": "smoke"}
     given = [word for name, value in defaults.items() if name not in more for word in (name, value)]
     return ["sweep", "--out", str(out), "--data-root", str(data_root), *given, *more, "--set", *QUICK, *settings]
 

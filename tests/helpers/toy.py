@@ -9,13 +9,13 @@ from torch import Tensor
 from gcb.agent.agent import Agent
 from gcb.analysis.scenes import Scenes
 from gcb.methods import Shapes
-from gcb.methods.bc import Blind, CloningConfig
+from gcb.methods.bc import CloningConfig, GoalAgnosticBC
 
 SIDE = 32
 CONSTANT = torch.tensor([7.0, -3.0, 1.0])
 
 
-class Reader(Blind):
+class Reader(GoalAgnosticBC):
     """ψ is the picture's first pixel; φ(s, g) = ψ(g) - ψ(s) + a constant, so that φ(g, g) is not 0."""
 
     name = "reader"
@@ -43,7 +43,7 @@ class NoValue(torch.nn.Module):
         return inputs.mean(1, keepdim=True)
 
 
-def toy_agent(method: type[Blind] = Reader) -> Agent:
+def toy_agent(method: type[GoalAgnosticBC] = Reader) -> Agent:
     shapes = Shapes((SIDE, SIDE, 3), 2)
     torch.manual_seed(0)
     built = method(CloningConfig(size=4), shapes).eval().requires_grad_(False)

@@ -8,14 +8,14 @@ from torch import nn
 
 from gcb.errors import GCBError
 from gcb.methods.components import (
+    Bottleneck,
     EncoderConfig,
     InfoNCE,
-    Passage,
     as_images,
     as_target,
     decoder,
-    follow,
-    slow_copy,
+    make_target,
+    soft_update,
 )
 from gcb.models.networks import ENCODERS, encoder, parameters_size
 
@@ -82,16 +82,16 @@ def test_pictures_there_and_back() -> None:
 def test_a_slow_copy_follows_by_its_rate_and_is_not_trained() -> None:
     fast = nn.Linear(1, 1, bias=False)
     fast.weight.data.fill_(1.0)
-    slow = slow_copy(fast)
+    slow = make_target(fast)
     fast.weight.data.fill_(5.0)
-    follow(slow, fast, 0.25)
+    soft_update(slow, fast, 0.25)
     assert slow.weight.item() == pytest.approx(0.75 * 1 + 0.25 * 5)
     assert not slow.weight.requires_grad
 
 
 def test_a_passage_is_narrow_bounded_and_noisy_only_when_told() -> None:
     torch.manual_seed(0)
-    passage, task = Passage(6, 2, 0.5), 100 * torch.randn(4000, 6)
+    passage, task = Bottleneck(6, 2, 0.5), 100 * torch.randn(4000, 6)
     code = passage(task)
     assert passage.size == 2
     assert code.shape == (4000, 2)
@@ -101,7 +101,7 @@ def test_a_passage_is_narrow_bounded_and_noisy_only_when_told() -> None:
 
 
 def test_without_a_width_everything_passes() -> None:
-    passage, task = Passage(6, None, 0.5), torch.randn(3, 6)
+    passage, task = Bottleneck(6, None, 0.5), torch.randn(3, 6)
     assert passage(task, noisy=True) is task
     assert passage.size == 6
     assert not list(passage.parameters())

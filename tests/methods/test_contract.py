@@ -13,18 +13,18 @@ from helpers.tiny import tiny_config, tiny_dataset
 import gcb
 from gcb.agent.agent import Agent
 from gcb.agent.build import build
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate
-from gcb.methods import METHODS, Features, Frames
+from gcb.methods import METHODS, Batch, MethodOutput
 from gcb.runs.config import PRESETS, make_config
 from gcb.training.learner import Learner
 from gcb.training.trainer import train
-from gcb.utils.dataclass_io import differences, to_plain
+from gcb.utils.dataclass_io import differences, to_dict
 
 CPU = torch.device("cpu")
-OWN_LOSS = set(METHODS) - {"rad", "pixel", "bc", "blind"}
-BASELINES = set(METHODS) - {"gcb", "bc", "blind"}
+OWN_LOSS = set(METHODS) - {"rad", "pixel", "gcbc", "goal_agnostic_bc"}
+BASELINES = set(METHODS) - {"gcb", "gcbc", "goal_agnostic_bc"}
 TRAINED_BY_RL_ONLY = {"cpv", "rad", "pixel"}
 every_method = pytest.mark.parametrize("name", METHODS)
 
@@ -74,7 +74,7 @@ def test_the_policys_gradient_enters_where_it_is_let_in(name: str, gradient: str
         return
     else:
         method = made(name, rl_gradient=gradient)
-    features = method.learn(image_batch())
+    features = method.compute_loss(image_batch())
     for who in ("actor", "critic"):
         wanted = gradient in (who, "both")
         for part in ("state", "task"):
@@ -85,7 +85,7 @@ def test_the_policys_gradient_enters_where_it_is_let_in(name: str, gradient: str
     assert not features.next_task.requires_grad
 
 
-def assert_shapes(method: Any, features: Features, batch: Frames, rows: int) -> None:
+def assert_shapes(method: Any, features: MethodOutput, batch: Batch, rows: int) -> None:
     assert features.loss.shape == ()
     assert torch.isfinite(features.loss)
     for part, size in (("state", method.state_size), ("task", method.task_size)):
@@ -95,11 +95,11 @@ def assert_shapes(method: Any, features: Features, batch: Frames, rows: int) -> 
     assert method.state_features(batch.state).shape == (rows, method.state_size)
     assert method.goal_features(batch.first, batch.state, batch.goal).shape == (rows, method.task_size)
     example = (batch.next_state, batch.goal)
-    if method.by_example:
-        assert method.example_features(batch.first, batch.state, example).shape == (rows, method.task_size)
+    if method.supports_analogy:
+        assert method.analogy_features(batch.first, batch.state, example).shape == (rows, method.task_size)
     else:
         with pytest.raises(NotImplementedError):
-            method.example_features(batch.first, batch.state, example)
+            method.analogy_features(batch.first, batch.state, example)
 
 
 @every_method
@@ -108,46 +108,46 @@ def assert_shapes(method: Any, features: Features, batch: Frames, rows: int) -> 
 def test_shapes_for_images_and_vectors(name: str, rows: int, kind: str) -> None:
     shapes, batch = (IMAGES, image_batch(rows)) if kind == "images" else (VECTORS, vector_batch(rows))
     method = made(name, shapes)
-    assert_shapes(method, method.learn(batch), batch, rows)
+    assert_shapes(method, method.compute_loss(batch), batch, rows)
 
 
 @every_method
 def test_it_asks_for_no_frame_that_it_does_not_name(name: str) -> None:
     method, batch = made(name), image_batch()
     absent = {role: None for role in ("first", "earlier") if role not in method.frames}
-    assert torch.isfinite(method.learn(replace(batch, **absent)).loss)
+    assert torch.isfinite(method.compute_loss(replace(batch, **absent)).loss)
 
 
 @pytest.mark.parametrize("name", sorted(BASELINES))
 def test_the_policy_sees_at_the_test_what_it_was_trained_on(name: str) -> None:
     method, batch = made(name).eval(), image_batch()
-    features = method.learn(batch)
+    features = method.compute_loss(batch)
     torch.testing.assert_close(method.state_features(batch.state), features.critic_state)
     torch.testing.assert_close(method.state_features(batch.next_state), features.next_state)
     for state, seen in ((batch.state, features.critic_task), (batch.next_state, features.next_task)):
         torch.testing.assert_close(method.goal_features(batch.first, state, batch.goal), seen)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].by_example])
+@pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].supports_analogy])
 def test_an_example_that_is_the_task_itself_says_the_same_as_the_goal(name: str) -> None:
     method, batch = made(name).eval(), image_batch()
     by_goal = method.goal_features(batch.first, batch.state, batch.goal)
     torch.testing.assert_close(
-        method.example_features(batch.first, batch.state, (batch.first, batch.goal)), by_goal, atol=1e-5, rtol=1e-4
+        method.analogy_features(batch.first, batch.state, (batch.first, batch.goal)), by_goal, atol=1e-5, rtol=1e-4
     )
-    if name != "blind":
+    if name != "goal_agnostic_bc":
         others = (batch.first.roll(1, 0), batch.goal.roll(1, 0))
-        assert (method.example_features(batch.first, batch.state, others) - by_goal).abs().max() > 1e-4
+        assert (method.analogy_features(batch.first, batch.state, others) - by_goal).abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].by_example])
+@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].supports_analogy])
 def test_asked_for_an_analogy_a_method_without_one_says_so(name: str) -> None:
     agent = Agent(*build(tiny_config(name), IMAGES), IMAGES, CPU)
     image = np.zeros(IMAGES.observation, np.uint8)
     with pytest.raises(GCBError, match=f"{name} cannot be told what to do by an example; give it a goal"):
         agent.act(image, example=(image, image))
     with pytest.raises(GCBError, match=rf"{name} cannot be told what to do by an example \(NA\)"):
-        evaluate(agent, World("gcb/ButtonDrawer-v0"), "strict", episodes=1)
+        evaluate(agent, EnvSpec("gcb/ButtonDrawer-v0"), "strict", episodes=1)
 
 
 @every_method
@@ -173,19 +173,23 @@ def test_the_same_seed_gives_the_same_agent_and_loading_gives_it_back(
 
 # ---- the same care for all ------------------------------------------------------------------------------------------
 
-ITS_OWN_BY_DEFINITION = {"pixel": ["shift"], "bc": ["iql.temperature"], "blind": ["iql.temperature"]}
+ITS_OWN_BY_DEFINITION = {
+    "pixel": ["random_shift"],
+    "gcbc": ["iql.temperature"],
+    "goal_agnostic_bc": ["iql.temperature"],
+}
 
 
 @every_method
 def test_outside_the_method_every_training_is_the_same(name: str) -> None:
-    reference, other = (to_plain(make_config(method, "laptop")) for method in ("gcb", name))
+    reference, other = (to_dict(make_config(method, "laptop")) for method in ("gcb", name))
     for plain in (reference, other):
         del plain["method"], plain["method_config"]
     changed = [text.split(" is ")[0] for text in differences(reference, other)]
     assert changed == ITS_OWN_BY_DEFINITION.get(name, [])
 
 
-@pytest.mark.parametrize("name", sorted(BASELINES | {"bc", "blind"}))
+@pytest.mark.parametrize("name", sorted(BASELINES | {"gcbc", "goal_agnostic_bc"}))
 def test_what_is_no_part_of_the_idea_is_gcbs_own_choice(name: str) -> None:
     reference, other = (make_config(method, "laptop").method_config for method in ("gcb", name))
     assert (other.learning_rate, other.weight_decay) == (reference.psi_learning_rate, reference.psi_weight_decay)

@@ -15,7 +15,7 @@ def by_hand(method, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
 def test_cpc_contrasts_states_with_their_next() -> None:
     method, batch = made("cpc", contrast_weight=0.5), image_batch()
     expected = by_hand(method, method._psi(batch.state), method._psi(batch.next_state))
-    assert method.learn(batch).loss.item() == pytest.approx(0.5 * expected.item(), rel=1e-4)
+    assert method.compute_loss(batch).loss.item() == pytest.approx(0.5 * expected.item(), rel=1e-4)
 
 
 def test_cpc_learns_from_both_ends() -> None:
@@ -36,18 +36,18 @@ def test_curl_contrasts_states_with_another_view_through_the_slow_encoder() -> N
     for parameter in method._slow.parameters():
         parameter.data += 0.01
     expected = by_hand(method, method._psi(batch.state), method._slow(batch.state))
-    assert method.learn(batch).loss.item() == pytest.approx(expected.item(), rel=1e-4)
+    assert method.compute_loss(batch).loss.item() == pytest.approx(expected.item(), rel=1e-4)
 
 
 def test_curls_slow_encoder_follows_and_has_no_gradient() -> None:
-    method = made("curl", momentum_rate=0.25)
+    method = made("curl", tau=0.25)
     name, parameter = next(iter(method._psi.named_parameters()))
     before, slow = parameter.detach().clone(), method._slow.get_parameter(name)
     assert torch.equal(before, slow)
     parameter.data += 1
     method.after_step()
     torch.testing.assert_close(slow, before + 0.25)
-    method.learn(image_batch()).loss.backward()
+    method.compute_loss(image_batch()).loss.backward()
     assert all(one.grad is None for one in method._slow.parameters())
 
 
@@ -79,4 +79,4 @@ def test_one_batch_can_be_told_apart(name: str) -> None:
     losses = fitted(method, batch, 60)
     assert losses[0] > 0.5
     assert max(losses[-5:]) < 0.02
-    assert method.learn(batch).logs["contrast_found"] == 1.0
+    assert method.compute_loss(batch).logs["infonce_accuracy"] == 1.0

@@ -30,30 +30,30 @@ def test_the_value_loss_by_hand() -> None:
 
 def test_the_bootstrap_comes_from_the_slow_copies() -> None:
     method, batch = made("cta"), image_batch()
-    before = method.learn(batch).loss.item()
+    before = method.compute_loss(batch).loss.item()
     for parameter in [*method._slow_state.parameters(), *method._slow_psi.parameters()]:
         parameter.data += 0.05
-    assert method.learn(batch).loss.item() != before
-    method.learn(batch).loss.backward()
+    assert method.compute_loss(batch).loss.item() != before
+    method.compute_loss(batch).loss.backward()
     assert all(one.grad is None for one in method._slow_psi.parameters())
     assert all(one.grad is not None for one in [*method._psi.parameters(), *method._state.parameters()])
 
 
 def test_task_and_state_meet_bilinearly() -> None:
     """Twice the state's part is twice the result; so is twice the task's."""
-    method = made("cta", passage=None)
+    method = made("cta", bottleneck_dim=None)
     method.of_state.bias.data.zero_()
     change, state = torch.randn(3, 32), torch.randn(3, 32)
-    seen = method.narrow(torch.cat([change, state], -1))
-    torch.testing.assert_close(method.narrow(torch.cat([2 * change, state], -1)), 2 * seen)
-    torch.testing.assert_close(method.narrow(torch.cat([change, 2 * state], -1)), 2 * seen)
+    seen = method.encode_task(torch.cat([change, state], -1))
+    torch.testing.assert_close(method.encode_task(torch.cat([2 * change, state], -1)), 2 * seen)
+    torch.testing.assert_close(method.encode_task(torch.cat([change, 2 * state], -1)), 2 * seen)
 
 
 def test_the_task_is_a_difference_of_fields() -> None:
-    method, batch = made("cta", passage=None), image_batch()
+    method, batch = made("cta", bottleneck_dim=None), image_batch()
     change = normalised(method.psi(batch.goal) - method.psi(batch.first))
     expected = method.of_task(change) * method.of_state(method.state_features(batch.state))
-    torch.testing.assert_close(method.learn(batch).critic_task, expected)
+    torch.testing.assert_close(method.compute_loss(batch).critic_task, expected)
     torch.testing.assert_close(method.phi(batch.first, batch.goal), method.psi(batch.goal) - method.psi(batch.first))
 
 
@@ -67,7 +67,7 @@ def test_one_batch_can_be_fitted() -> None:
 
 
 def test_settings_are_checked() -> None:
-    for name in ("value_discount", "expectile", "slow_rate"):
+    for name in ("value_discount", "expectile", "tau"):
         settings: dict[str, Any] = {name: 1.5}
         with pytest.raises(GCBError, match=f"{name} is 1.5; it must lie above 0 and not beyond 1"):
             made("cta", **settings)

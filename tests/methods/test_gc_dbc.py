@@ -8,7 +8,7 @@ from helpers.batches import VECTORS, encoder_gradient, fitted, image_batch, made
 from torch import Tensor, nn
 
 from gcb.errors import GCBError
-from gcb.methods import Frames
+from gcb.methods import Batch
 from gcb.runs.config import make_config
 
 
@@ -31,7 +31,7 @@ class Constant(nn.Module):
 
 
 def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"metric_discount": 0.5, "scale_reward": False, "target_rate": None, "metric_weight": 2.0, "size": 2}
+    settings = {"metric_discount": 0.5, "scale_reward": False, "tau": None, "phi_weight": 2.0, "size": 2}
     method = made("gc_dbc", VECTORS, **settings)
     method._phi, method.action_decoder = Difference(), Constant(0.5, 0.0)
     method.reward_decoder.layers = Constant(0.25)
@@ -40,7 +40,7 @@ def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     following[1, :2] = torch.tensor([1.0, 1.0])  # then (0, 0) and (2, 4), at 3
     action, reward = torch.tensor([[0.5, 0.0], [-0.5, 0.0]]), torch.tensor([0.0, 1.0])
     monkeypatch.setattr(torch, "randperm", lambda rows, device=None: torch.tensor([1, 0]))
-    features = method.learn(Frames(state, following, goal, action, reward, reward.bool()))
+    features = method.compute_loss(Batch(state, following, goal, action, reward, reward.bool()))
     metric = (4 - 1 - 0.5 * 3) ** 2
     decoded_reward, decoded_action = (0.25**2 + 0.75**2) / 2, (0 + 0 + 1 + 0) / 4
     assert features.loss.item() == pytest.approx(2 * metric + decoded_reward + decoded_action)
@@ -48,8 +48,8 @@ def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_target_has_no_gradient_and_follows() -> None:
-    method, batch = made("gc_dbc", target_rate=0.5, rl_gradient="none"), image_batch()
-    assert encoder_gradient(method, method.learn(batch).actor_task) == 0
+    method, batch = made("gc_dbc", tau=0.5, rl_gradient="none"), image_batch()
+    assert encoder_gradient(method, method.compute_loss(batch).actor_task) == 0
     slow, fast = next(method._slow.parameters()), next(method._phi.parameters())
     before = slow.clone()
     fast.data += 1
@@ -60,20 +60,25 @@ def test_the_target_has_no_gradient_and_follows() -> None:
 
 def test_one_batch_can_be_fitted() -> None:
     """The optimum is 0: a metric of the batch's rewards and actions, rewards and actions decoded."""
-    method = made("gc_dbc", VECTORS, target_rate=None)
+    method = made("gc_dbc", VECTORS, tau=None)
     losses = fitted(method, vector_batch(), 150)
     assert losses[0] > 0.3
     assert max(losses[-5:]) < 0.02
 
 
 def test_without_an_action_gap_there_is_no_action_decoder() -> None:
-    assert made("gc_dbc", action_gap=0.0).action_decoder is None
+    assert made("gc_dbc", policy_distance_weight=0.0).action_decoder is None
 
 
 def test_in_the_paper_it_has_the_papers_metric_and_the_critics_gradient() -> None:
     config = make_config("gc_dbc", "paper").method_config
-    assert (config.left_norm, config.right_norm, config.metric_discount, config.action_gap) == ("l1", "l2", 0.99, 0.0)
-    assert (config.encoder, config.output_norm, config.target_rate) == ("paper", True, None)
+    assert (config.left_norm, config.right_norm, config.metric_discount, config.policy_distance_weight) == (
+        "l1",
+        "l2",
+        0.99,
+        0.0,
+    )
+    assert (config.encoder, config.output_norm, config.tau) == ("paper", True, None)
     assert (config.learning_rate, config.weight_decay, config.rl_gradient) == (1e-4, 1e-3, "critic")
 
 
@@ -85,8 +90,8 @@ def test_it_has_no_state_embedding() -> None:
 def test_settings_are_checked() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"metric_discount": 0.0}, "metric_discount is 0.0; it must lie above 0"),
-        ({"target_rate": 2.0}, "target_rate is 2.0"),
-        ({"action_gap": -1.0}, "action_gap is -1.0"),
+        ({"tau": 2.0}, "tau is 2.0"),
+        ({"policy_distance_weight": -1.0}, "policy_distance_weight is -1.0"),
     ]
     for settings, message in wrong:
         with pytest.raises(GCBError, match=message):

@@ -11,9 +11,9 @@ from gcb.errors import GCBError
 from gcb.models.losses import phi_loss, psi_loss
 from gcb.runs.config import make_config
 
-ONLY_ARITHMETIC = {"metric_weight": 0.0, "reward_decoder": False, "action_decoder": False, "action_gap": 0.0}
-PLAIN = {"relative_arithmetic": False}
-PAIR_OF_NOW = {"first_share": 0.0, "passage": None, "passage_noise": 0.0}
+ONLY_ARITHMETIC = {"phi_weight": 0.0, "reward_decoder": False, "action_decoder": False, "policy_distance_weight": 0.0}
+PLAIN = {"relative_psi_loss": False}
+PAIR_OF_NOW = {"p_initial_pair": 0.0, "bottleneck_dim": None, "bottleneck_noise": 0.0}
 
 
 def gradient(network: torch.nn.Module) -> float:
@@ -21,15 +21,15 @@ def gradient(network: torch.nn.Module) -> float:
 
 
 def test_no_gradient_of_the_arithmetic_enters_phi() -> None:
-    method = made("gcb", **ONLY_ARITHMETIC, arithmetic_weight=1.0, rl_gradient="none")
-    method.learn(image_batch(16)).loss.backward()
+    method = made("gcb", **ONLY_ARITHMETIC, psi_weight=1.0, rl_gradient="none")
+    method.compute_loss(image_batch(16)).loss.backward()
     assert gradient(method._phi) == 0
     assert gradient(method._psi) > 0
 
 
 def test_no_gradient_of_the_metric_enters_psi() -> None:
-    method = made("gcb", arithmetic_weight=0.0, rl_gradient="none")
-    method.learn(image_batch(16)).loss.backward()
+    method = made("gcb", psi_weight=0.0, rl_gradient="none")
+    method.compute_loss(image_batch(16)).loss.backward()
     assert gradient(method._phi) > 0
     assert gradient(method._psi) == 0
 
@@ -37,24 +37,24 @@ def test_no_gradient_of_the_metric_enters_psi() -> None:
 def test_without_decoders_its_losses_are_the_two_equations(monkeypatch: pytest.MonkeyPatch) -> None:
     swap = torch.arange(8).flip(0)
     monkeypatch.setattr(torch, "randperm", lambda rows, device=None: swap)
-    settings = {**ONLY_ARITHMETIC, **PAIR_OF_NOW, **PLAIN, "metric_weight": 3.0, "arithmetic_weight": 5.0}
-    method, batch = made("gcb", **settings, metric_discount=0.8, target_rate=None), image_batch()
+    settings = {**ONLY_ARITHMETIC, **PAIR_OF_NOW, **PLAIN, "phi_weight": 3.0, "psi_weight": 5.0}
+    method, batch = made("gcb", **settings, metric_discount=0.8, tau=None), image_batch()
     phi, phi_next = (method.phi(state, batch.goal) for state in (batch.state, batch.next_state))
     norms: dict[str, Any] = {"left_norm": "mean_l1", "right_norm": "mean_l1", "reward_weight": 0.2}
     metric, _ = phi_loss(phi, phi_next, batch.reward, swap, discount=0.8, **norms)
     arithmetic, _ = psi_loss(phi, method.phi(batch.goal, batch.goal), method.psi(batch.state), method.psi(batch.goal))
-    assert method.learn(batch).loss.item() == pytest.approx((3 * metric + 5 * arithmetic).item(), rel=1e-4)
+    assert method.compute_loss(batch).loss.item() == pytest.approx((3 * metric + 5 * arithmetic).item(), rel=1e-4)
 
 
 def test_grounded_or_not_is_a_matter_of_the_goals_own_pair() -> None:
     batch, losses = image_batch(), {}
     for grounded in (True, False):
-        settings = {**ONLY_ARITHMETIC, **PAIR_OF_NOW, **PLAIN, "arithmetic_weight": 1.0, "grounded": grounded}
+        settings = {**ONLY_ARITHMETIC, **PAIR_OF_NOW, **PLAIN, "psi_weight": 1.0, "grounded": grounded}
         method = made("gcb", **settings)
         origin = method.phi(batch.goal, batch.goal) if grounded else 0.0
         wanted = method.phi(batch.state, batch.goal) - origin
         expected = (wanted - (method.psi(batch.goal) - method.psi(batch.state))).square().sum(1).mean()
-        losses[grounded] = method.learn(batch).loss.item()
+        losses[grounded] = method.compute_loss(batch).loss.item()
         assert losses[grounded] == pytest.approx(expected.item(), rel=1e-4)
     assert losses[True] != losses[False]
 
@@ -63,9 +63,9 @@ def test_the_relative_arithmetic_is_the_share_left_unexplained() -> None:
     """The same direction of the gradient, in a unit that does not depend on the size of φ."""
     gradients, batch = {}, image_batch()
     for relative in (True, False):
-        settings = {**ONLY_ARITHMETIC, **PAIR_OF_NOW, "arithmetic_weight": 1.0, "relative_arithmetic": relative}
+        settings = {**ONLY_ARITHMETIC, **PAIR_OF_NOW, "psi_weight": 1.0, "relative_psi_loss": relative}
         method = made("gcb", **settings)
-        features = method.learn(batch)
+        features = method.compute_loss(batch)
         assert not relative or features.loss.item() == pytest.approx(features.logs["psi_unexplained"].item(), rel=1e-4)
         features.loss.backward()
         gradients[relative] = torch.cat([one.grad.flatten() for one in method._psi.parameters()])
@@ -74,48 +74,48 @@ def test_the_relative_arithmetic_is_the_share_left_unexplained() -> None:
 
 
 def test_the_target_follows_at_its_rate_and_only_there() -> None:
-    method = made("gcb", target_rate=0.25)
+    method = made("gcb", tau=0.25)
     slow, fast = next(method._target.parameters()), next(method._phi.parameters())
     before = slow.clone()
     fast.data += 1
-    method.learn(image_batch()).loss.backward()
+    method.compute_loss(image_batch()).loss.backward()
     assert slow.grad is None
     assert torch.equal(slow, before)
     method.after_step()
     torch.testing.assert_close(slow, before + 0.25)
-    assert made("gcb", target_rate=None)._target is None
+    assert made("gcb", tau=None)._target is None
 
 
 def test_the_metric_bootstraps_from_the_target() -> None:
-    method, batch = made("gcb", reward_decoder=False, first_share=0.0), image_batch()
+    method, batch = made("gcb", reward_decoder=False, p_initial_pair=0.0), image_batch()
     torch.manual_seed(0)
-    before = method.learn(batch).logs["phi_target"]
+    before = method.compute_loss(batch).logs["phi_target"]
     for parameter in method._target.parameters():
         parameter.data *= 2
     torch.manual_seed(0)
-    assert method.learn(batch).logs["phi_target"] != before
+    assert method.compute_loss(batch).logs["phi_target"] != before
 
 
 def test_learned_dynamics_take_the_place_of_the_next_observation() -> None:
     for kind in ("deterministic", "probabilistic", "ensemble"):
         method, batch = made("gcb", dynamics=kind), image_batch(16)
-        features = method.learn(batch)
+        features = method.compute_loss(batch)
         assert torch.isfinite(features.loss)
         features.loss.backward()
         assert gradient(method.dynamics) > 0
 
 
 def test_the_dynamics_own_loss_does_not_shape_phi() -> None:
-    settings = {**ONLY_ARITHMETIC, "arithmetic_weight": 0.0, "dynamics": "deterministic", "rl_gradient": "none"}
+    settings = {**ONLY_ARITHMETIC, "psi_weight": 0.0, "dynamics": "deterministic", "rl_gradient": "none"}
     method = made("gcb", **settings)
-    method.learn(image_batch(16)).loss.backward()
+    method.compute_loss(image_batch(16)).loss.backward()
     assert gradient(method._phi) == 0
     assert gradient(method.dynamics) > 0
 
 
 def test_one_batch_can_be_fitted() -> None:
     """The optimum is 0: rewards and actions decoded, a metric of them, and ψ that subtracts to φ."""
-    method, batch = made("gcb", target_rate=None, first_share=0.0), image_batch()
+    method, batch = made("gcb", tau=None, p_initial_pair=0.0), image_batch()
     losses = fitted(method, batch, 150)
     assert losses[0] > 0.3
     assert max(losses[-5:]) < 0.05
@@ -126,23 +126,23 @@ def test_a_goal_policy_infers_its_goal_by_arithmetic() -> None:
     method, batch = made("gcb", **settings), image_batch()
     example = (batch.next_state, batch.goal)
     inferred = method.psi(batch.first) + method.phi(*example) - method.phi(batch.goal, batch.goal)
-    seen = method.example_features(batch.first, batch.state, example)
+    seen = method.analogy_features(batch.first, batch.state, example)
     torch.testing.assert_close(seen, functional.layer_norm(inferred, (32,)))
 
 
 def test_acting_by_goal_the_pair_begins_at_the_first_frame() -> None:
-    method, batch = made("gcb", first_share=0.5), image_batch()
-    assert not method.task_moves
+    method, batch = made("gcb", p_initial_pair=0.5), image_batch()
+    assert not method.task_depends_on_state
     one, other = (method.goal_features(batch.first, state, batch.goal) for state in (batch.state, batch.next_state))
     assert torch.equal(one, other)
     moving = made("gcb", **PAIR_OF_NOW)
-    assert moving.task_moves
+    assert moving.task_depends_on_state
     assert moving.frames == frozenset()
 
 
 def test_no_policy_gradient_enters_by_the_papers_choice() -> None:
     method = made("gcb", rl_gradient="none")
-    features = method.learn(image_batch())
+    features = method.compute_loss(image_batch())
     for output in (features.actor_state, features.actor_task, features.critic_state, features.critic_task):
         assert encoder_gradient(method, output) == 0
 
@@ -153,14 +153,20 @@ def test_the_preset_paper_is_the_text() -> None:
     text = {
         **{"encoder": "paper", "size": 256},  # "Architecture": six layers of 32 filters, 256 dimensions
         **{"left_norm": "l1", "right_norm": "l2", "metric_discount": 0.99},  # Eq. (phi_loss), the table
-        **{"scale_reward": False, "action_gap": 0.0, "action_decoder": False, "target_rate": None},
+        **{"scale_reward": False, "policy_distance_weight": 0.0, "action_decoder": False, "tau": None},
         **{"grounded": True, "reward_decoder": True, "dynamics": "next_observation"},  # appendix: what was kept
-        **{"rl_gradient": "none", "first_share": 0.0, "passage": None, "passage_noise": 0.0, "condition": "pair"},
+        **{
+            "rl_gradient": "none",
+            "p_initial_pair": 0.0,
+            "bottleneck_dim": None,
+            "bottleneck_noise": 0.0,
+            "condition": "pair",
+        },
         **{"phi_learning_rate": 1e-4, "phi_weight_decay": 1e-3, "psi_learning_rate": 5e-4, "psi_weight_decay": 1e-4},
     }
     assert {name: getattr(method, name) for name in text} == text
-    assert (config.batch_size, config.learning_rate, config.shift) == (256, 1e-4, 0)
-    assert (iql.discount, iql.expectile, iql.target_rate) == (0.99, 0.7, 0.005)
+    assert (config.batch_size, config.learning_rate, config.random_shift) == (256, 1e-4, 0)
+    assert (iql.discount, iql.expectile, iql.tau) == (0.99, 0.7, 0.005)
     assert (iql.log_std_min, iql.log_std_max) == (-10.0, 2.0)
 
 
@@ -169,11 +175,11 @@ def test_the_preset_paper_is_the_text() -> None:
     [
         ({"size": 0}, "method_config.size is 0; it must be above 0"),
         ({"metric_discount": 1.0}, "method_config.metric_discount is 1.0; it must lie between 0 and 1"),
-        ({"target_rate": 0.0}, "method_config.target_rate is 0.0"),
-        ({"first_share": 1.0}, "method_config.first_share is 1.0; it must be at least 0 and below 1"),
-        ({"metric_weight": -1.0}, "method_config.metric_weight is -1.0; it must not be negative"),
-        ({"action_decoder": False}, "action_gap needs method_config.action_decoder"),
-        ({"condition": "goal"}, "condition 'goal' uses no pair: set first_share to 0 and passage to none"),
+        ({"tau": 0.0}, "method_config.tau is 0.0"),
+        ({"p_initial_pair": 1.0}, "method_config.p_initial_pair is 1.0; it must be at least 0 and below 1"),
+        ({"phi_weight": -1.0}, "method_config.phi_weight is -1.0; it must not be negative"),
+        ({"action_decoder": False}, "policy_distance_weight needs method_config.action_decoder"),
+        ({"condition": "goal"}, "condition 'goal' uses no pair: set p_initial_pair to 0 and passage to none"),
     ],
 )
 def test_contradictions_are_named(settings: dict, message: str) -> None:

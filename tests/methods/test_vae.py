@@ -9,7 +9,7 @@ from helpers.batches import VECTORS, fitted, image_batch, made, vector_batch
 
 from gcb.errors import GCBError
 from gcb.methods.components import normalised
-from gcb.methods.vae import VAEConfig, evidence_loss, mean_and_log_variance, sampled
+from gcb.methods.vae import VAEConfig, elbo_loss, mean_and_log_variance, reparameterize
 
 BOTH = pytest.mark.parametrize("name", ["vae", "cc_vae"])
 
@@ -18,7 +18,7 @@ def test_the_evidence_bound_by_hand() -> None:
     config = VAEConfig(observation_std=0.5, kl_weight=2.0, reconstruction_weight=3.0)
     drawn, target = torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 1.5]])
     mean, log_variance = torch.tensor([[2.0]]), torch.tensor([[math.log(4.0)]])
-    loss, logs = evidence_loss(drawn, target, mean, log_variance, config)
+    loss, logs = elbo_loss(drawn, target, mean, log_variance, config)
     error = 1**2 + 0.5**2
     divergence = 0.5 * (2**2 + 4 - 1 - math.log(4))
     assert loss.item() == pytest.approx(3 * (0.5 * error / 0.25 + 2 * divergence) / 2)
@@ -28,12 +28,12 @@ def test_the_evidence_bound_by_hand() -> None:
 
 def test_a_posterior_that_is_the_prior_costs_nothing() -> None:
     nothing = torch.zeros(3, 4)
-    assert evidence_loss(nothing, nothing, nothing, nothing, VAEConfig())[0].item() == 0.0
+    assert elbo_loss(nothing, nothing, nothing, nothing, VAEConfig())[0].item() == 0.0
 
 
 def test_draws_have_the_posteriors_mean_and_spread() -> None:
     torch.manual_seed(0)
-    draws = sampled(torch.full((20_000, 1), 3.0), torch.full((20_000, 1), 2 * math.log(0.5)))
+    draws = reparameterize(torch.full((20_000, 1), 3.0), torch.full((20_000, 1), 2 * math.log(0.5)))
     assert draws.mean().item() == pytest.approx(3.0, abs=0.02)
     assert draws.std().item() == pytest.approx(0.5, abs=0.02)
 
@@ -41,8 +41,8 @@ def test_draws_have_the_posteriors_mean_and_spread() -> None:
 def test_the_policy_sees_the_mean_not_a_draw() -> None:
     method, batch = made("vae"), image_batch()
     mean, _ = mean_and_log_variance(method._psi(batch.state))
-    torch.testing.assert_close(method.learn(batch).critic_state, normalised(mean))
-    assert not torch.equal(method.learn(batch).loss, method.learn(batch).loss)
+    torch.testing.assert_close(method.compute_loss(batch).critic_state, normalised(mean))
+    assert not torch.equal(method.compute_loss(batch).loss, method.compute_loss(batch).loss)
 
 
 @BOTH
@@ -53,7 +53,7 @@ def test_one_batch_comes_back(name: str) -> None:
         image[:, 8 * row : 8 * row + 8] = 190
     method, batch = made(name, kl_weight=0.0), replace(image_batch(4), state=state)
     fitted(method, batch, 160, rate=5e-3)
-    assert method.learn(batch).logs["pixel_error"].item() < 0.008
+    assert method.compute_loss(batch).logs["pixel_error"].item() < 0.008
     again = method.reconstruct(batch.state, batch.first)
     assert (again.shape, again.dtype) == (state.shape, torch.uint8)
     assert ((again.float() - state.float()).square().mean() / 255**2).item() < 0.008
@@ -63,7 +63,7 @@ def test_one_batch_comes_back(name: str) -> None:
 def test_one_batch_of_vectors_comes_back(name: str) -> None:
     method, batch = made(name, VECTORS, kl_weight=0.0), vector_batch()
     fitted(method, batch, 150)
-    assert method.learn(batch).logs["pixel_error"].item() < 0.05
+    assert method.compute_loss(batch).logs["pixel_error"].item() < 0.05
 
 
 @BOTH
@@ -88,10 +88,10 @@ def test_only_cc_vae_looks_at_the_context() -> None:
 
 def test_of_an_example_cc_vae_sees_what_changed_there() -> None:
     """The state's code and the context stay those of the own episode."""
-    method, batch = made("cc_vae", passage=None), image_batch()
+    method, batch = made("cc_vae", bottleneck_dim=None), image_batch()
     by_goal = method.goal_features(batch.first, batch.state, batch.goal)
     example = (batch.earlier, batch.next_state)
-    seen = method.example_features(batch.first, batch.state, example)
+    seen = method.analogy_features(batch.first, batch.state, example)
     assert torch.equal(seen[:, :64], by_goal[:, :64])
     torch.testing.assert_close(seen[:, 64:], method.phi(*example))
     torch.testing.assert_close(seen[:, 32:64], method.psi(batch.first))

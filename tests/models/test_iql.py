@@ -117,11 +117,11 @@ def test_actions_are_drawn_with_the_policys_spread() -> None:
     actor.log_std.data = torch.tensor([math.log(0.25), math.log(0.5)])
     inputs = 0.01 * torch.randn(3, 4)
     noise = torch.tensor([[0.0, 0.0], [1.0, -1.0], [100.0, 0.5]])
-    moved = actor.drawn(inputs, noise) - actor(inputs)
+    moved = actor.sample(inputs, noise) - actor(inputs)
     torch.testing.assert_close(moved[:2], torch.tensor([[0.0, 0.0], [0.25, -0.5]]))
-    assert actor.drawn(inputs, noise)[2, 0] == 1
+    assert actor.sample(inputs, noise)[2, 0] == 1
     fixed = Actor(IQLConfig(hidden=8, fixed_std=0.1), inputs=4, actions=2)
-    torch.testing.assert_close(fixed.drawn(inputs, noise)[1] - fixed(inputs)[1], torch.tensor([0.1, -0.1]))
+    torch.testing.assert_close(fixed.sample(inputs, noise)[1] - fixed(inputs)[1], torch.tensor([0.1, -0.1]))
 
 
 def test_the_spread_is_bounded_or_fixed() -> None:
@@ -143,7 +143,7 @@ def test_acting_stays_within_the_actions() -> None:
 
 
 def test_the_target_critics_follow_slowly() -> None:
-    iql = IQL(IQLConfig(hidden=4, target_rate=0.25), inputs=2, actions=1)
+    iql = IQL(IQLConfig(hidden=4, tau=0.25), inputs=2, actions=1)
     before = [parameter.clone() for parameter in iql.targets.parameters()]
     for parameter in iql.critics.parameters():
         parameter.data += 1.0
@@ -171,7 +171,7 @@ def test_each_loss_trains_its_own_network(loss: str, trained: set[str]) -> None:
     [
         ("discount", 1.0),
         ("expectile", 0.0),
-        ("target_rate", 1.5),
+        ("tau", 1.5),
         ("temperature", 0.0),
         ("max_weight", -1.0),
         ("hidden", 0),

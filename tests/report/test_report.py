@@ -15,7 +15,7 @@ from helpers.tiny import tiny_config, tiny_dataset
 from gcb.analysis.analyse import FOLDER
 from gcb.cli.main import main
 from gcb.data import Dataset
-from gcb.envs.spec import World
+from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import Result
 from gcb.evaluation.rollouts import Outcome
@@ -70,7 +70,7 @@ def evaluated(run: Path, **successes: int) -> None:
     for mode, count in successes.items():
         tasks = ["drawer"] * 5 + ["button"] * 5
         outcomes = [Outcome(task, 3 if i < count else None, i < count - 1) for i, task in enumerate(tasks)]
-        results[mode] = Result(mode, World("gcb/ButtonDrawer-v0"), 0, 2, outcomes).to_plain()
+        results[mode] = Result(mode, EnvSpec("gcb/ButtonDrawer-v0"), 0, 2, outcomes).to_dict()
     write_json(run / "eval.json", results)
 
 
@@ -82,7 +82,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         **tiny_dataset().arrays(), config={"env": "gcb/ButtonDrawer-v0", "seed": 0, "options": {"video": None}}
     )
     made = {}
-    for name, method, seed in (("one", "gcb", 0), ("two", "gcb", 1), (f"bc {NASTY[2:10]}", "bc", 0)):
+    for name, method, seed in (("one", "gcb", 0), ("two", "gcb", 1), (f"bc {NASTY[2:10]}", "gcbc", 0)):
         made[name[:3]] = folder / name.replace("/", "")
         config = tiny_config(method, steps=4, log_every=2, seed=seed)
         train(config, data, made[name[:3]], quiet=True)
@@ -155,7 +155,7 @@ def test_it_says_where_it_comes_from(page: str) -> None:
 
 def test_seeds_of_one_setting_are_one_group(runs: dict[str, Path]) -> None:
     groups = grouped(read_runs([*runs.values(), runs["one"]]))
-    assert [(group.label, len(group.entries)) for group in groups] == [("gcb", 2), ("bc", 1)]
+    assert [(group.label, len(group.entries)) for group in groups] == [("gcb", 2), ("gcbc", 1)]
     curve = groups[0].curve("actor_loss")
     assert curve is not None
     steps, mean, half = curve

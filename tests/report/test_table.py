@@ -45,9 +45,9 @@ def test_the_table_has_a_row_for_a_method_and_a_column_for_a_world_and_mode() ->
         ROW,
         replace(ROW, seed=1, successes=60),
         replace(ROW, mode="strict", successes=20),
-        replace(ROW, method="bc", successes=50, config="c2"),
-        replace(ROW, method="bc", mode="strict", episodes=0, successes=0, successes_at_end=0, config="c2"),
-        replace(ROW, world="button_drawer", video=True, dataset="d2"),
+        replace(ROW, method="gcbc", successes=50, config="c2"),
+        replace(ROW, method="gcbc", mode="strict", episodes=0, successes=0, successes_at_end=0, config="c2"),
+        replace(ROW, env="button_drawer", video=True, dataset="d2"),
         replace(ROW, task="drawer", successes=1),
         replace(ROW, method="gc_dbc", variant="wide", config="c3"),
     ]
@@ -75,8 +75,8 @@ def test_success_at_the_end_and_of_one_task() -> None:
 
 
 def test_the_papers_numbers_stand_below_ours() -> None:
-    rows = [ROW, replace(ROW, mode="strict"), replace(ROW, world="button_drawer", mode="strict"), replace(ROW, seed=0)]
-    rows += [replace(row, method="gc_dbc", mode="strict", world="button_drawer", config="c2") for row in rows[:1]]
+    rows = [ROW, replace(ROW, mode="strict"), replace(ROW, env="button_drawer", mode="strict"), replace(ROW, seed=0)]
+    rows += [replace(row, method="gc_dbc", mode="strict", env="button_drawer", config="c2") for row in rows[:1]]
     lines = make_table(rows, "", paper=True).splitlines()
     assert lines[3] == "| *paper* | *0.533 ± 0.037* |  | *0.403 ± 0.041* |"
     assert lines[5] == "| *paper* | *0.269 ± 0.025* |  | *NA* |"
@@ -93,10 +93,10 @@ def test_the_papers_table_by_its_sums() -> None:
     errors = [sum(error for _, error in column) for column in columns]
     assert errors == pytest.approx([0.256, 0.193, 0.286, 0.205, 0.188, 0.164], abs=1e-9)
     assert place_of("cc_vae") == 3
-    assert place_of("bc") == len(TABLE_1)
+    assert place_of("gcbc") == len(TABLE_1)
     assert in_paper("cc_vae", ("button_drawer", True, "strict")) == "0.095 ± 0.009"
     assert in_paper("gcb", ("drawer", False, "strict")) is None
-    assert in_paper("bc", ("drawer", False, "goal")) is None
+    assert in_paper("gcbc", ("drawer", False, "goal")) is None
 
 
 def test_seeds_of_different_settings_have_no_mean() -> None:
@@ -104,8 +104,8 @@ def test_seeds_of_different_settings_have_no_mean() -> None:
         make_table([ROW, replace(ROW, seed=1, config="c9")], "")
     with pytest.raises(GCBError, match="differ in their dataset: d1 and d9"):
         make_table([ROW, replace(ROW, seed=1, dataset="d9")], "")
-    with pytest.raises(GCBError, match=r"differ in their spread: 0\.5 and 0\.25"):
-        make_table([ROW, replace(ROW, seed=1, spread=0.25)], "")
+    with pytest.raises(GCBError, match=r"differ in their eval_temperature: 0\.5 and 0\.25"):
+        make_table([ROW, replace(ROW, seed=1, eval_temperature=0.25)], "")
 
 
 def test_rows_survive_their_file_and_are_sorted(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from gcb.errors import GCBError
 from gcb.runs.ablations import ABLATIONS, ablated_config, difference
 from gcb.runs.config import make_config
 from gcb.runs.run_dir import Run
-from gcb.training.trainer import Sitting
-from gcb.utils.dataclass_io import differences, to_plain
+from gcb.training.trainer import Trainer
+from gcb.utils.dataclass_io import differences, to_dict
 
-PAPER = [one.name for one in ABLATIONS.values() if one.figure != "added"]
+PAPER = [one.name for one in ABLATIONS.values() if one.figure != "components"]
 
 
 @pytest.mark.parametrize("name", ABLATIONS)
@@ -22,7 +22,7 @@ def test_one_field_and_no_more(name: str) -> None:
     assert len(difference(name)) == 1
     one = ABLATIONS[name]
     reference = make_config("gcb") if one.reference is None else ablated_config(one.reference)
-    assert len(differences(to_plain(reference), to_plain(ablated_config(name)))) == 1
+    assert len(differences(to_dict(reference), to_dict(ablated_config(name)))) == 1
 
 
 @pytest.mark.parametrize("name", [name for name in PAPER if name not in ("both_l2", "no_gradient")])
@@ -31,19 +31,19 @@ def test_the_papers_own_are_one_field_from_the_papers_preset_too(name: str) -> N
 
 
 def test_the_appendix_is_complete() -> None:
-    figures = {one.figure for one in ABLATIONS.values()} - {"added"}
+    figures = {one.figure for one in ABLATIONS.values()} - {"components"}
     assert figures == {"ablatedim", "ablateground", "ablatemetric", "ablateCG", "ablatedecoder", "ablatedynamics"}
     sizes = {one.changes["method_config"]["size"] for one in ABLATIONS.values() if one.figure == "ablatedim"}
     assert sizes | {make_config("gcb").method_config.size} == {32, 64, 128, 256, 512}
-    assert {one.world for one in ABLATIONS.values() if one.figure == "ablatedim"} == {"drawer"}
-    assert {one.world for one in ABLATIONS.values() if one.figure != "ablatedim"} == {"button_drawer"}
+    assert {one.env for one in ABLATIONS.values() if one.figure == "ablatedim"} == {"drawer"}
+    assert {one.env for one in ABLATIONS.values() if one.figure != "ablatedim"} == {"button_drawer"}
 
 
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_each_takes_a_step(name: str) -> None:
     config = make_config("gcb", "smoke", {"device": "cpu", "batch_size": 8, **ABLATIONS[name].changes})
-    sitting = Sitting(config, tiny_dataset(), torch.device("cpu"))
-    figures = sitting.learner.step(sitting._next_frames(), 0)
+    trainer = Trainer(config, tiny_dataset(), torch.device("cpu"))
+    figures = trainer.learner.step(trainer._next_frames(), 0)
     assert all(torch.isfinite(value) for value in figures.values())
 
 

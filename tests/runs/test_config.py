@@ -10,8 +10,8 @@ import yaml
 
 from gcb.errors import GCBError
 from gcb.methods import METHODS
-from gcb.runs.config import PRESETS, TrainConfig, make_config, plain_config, read_config, write_config
-from gcb.utils.dataclass_io import changed, differences, from_plain, to_plain
+from gcb.runs.config import PRESETS, TrainConfig, config_from_dict, make_config, read_config, write_config
+from gcb.utils.dataclass_io import differences, from_dict, replace_nested, to_dict
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -27,15 +27,15 @@ def test_the_file_holds_every_setting(tmp_path: Path, method: str, preset: str) 
 
 
 def test_a_preset_is_only_its_differences() -> None:
-    plain = TrainConfig("bc", METHODS["bc"].config_type())
-    paper = make_config("bc", "paper")
-    changes = differences(to_plain(plain), to_plain(paper))
+    plain = TrainConfig("gcbc", METHODS["gcbc"].config_type())
+    paper = make_config("gcbc", "paper")
+    changes = differences(to_dict(plain), to_dict(paper))
     assert sorted(change.split(" ")[0] for change in changes) == [
         "checkpoint_every",
         "iql.temperature",  # behaviour cloning's own
         "method_config.encoder",
         "method_config.learning_rate",
-        "shift",
+        "random_shift",
         "steps",
     ]
     assert paper.iql.temperature == inf
@@ -43,46 +43,48 @@ def test_a_preset_is_only_its_differences() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_laptop_video_differs_from_laptop_in_augmentation_and_steps_alone(method: str) -> None:
-    laptop, video = (to_plain(make_config(method, preset)) for preset in ("laptop", "laptop_video"))
-    changed = ["steps"] if method == "pixel" else ["mirror", "overlay", "steps"]  # which is not augmented by definition
+    laptop, video = (to_dict(make_config(method, preset)) for preset in ("laptop", "laptop_video"))
+    changed = (
+        ["steps"] if method == "pixel" else ["horizontal_flip", "random_overlay", "steps"]
+    )  # which is not augmented by definition
     assert sorted(change.split(" ")[0] for change in differences(laptop, video)) == changed
 
 
 def test_own_changes_come_last() -> None:
-    config = make_config("bc", "smoke", {"steps": 7, "iql": {"temperature": 2}, "method_config": {"size": 5}})
+    config = make_config("gcbc", "smoke", {"steps": 7, "iql": {"temperature": 2}, "method_config": {"size": 5}})
     assert (config.steps, config.iql.temperature, config.method_config.size) == (7, 2.0, 5)
     assert config.batch_size == PRESETS["smoke"]["batch_size"]
 
 
 def test_what_a_file_leaves_out_is_as_by_default(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("method: bc\nlearning_rate: 1e-5\niql: {expectile: 0.9}\n")
+    (tmp_path / "config.yaml").write_text("method: gcbc\nlearning_rate: 1e-5\niql: {expectile: 0.9}\n")
     config = read_config(tmp_path / "config.yaml")
     assert config == replace(
-        TrainConfig("bc", METHODS["bc"].config_type()), learning_rate=1e-5, iql=replace(config.iql, expectile=0.9)
+        TrainConfig("gcbc", METHODS["gcbc"].config_type()), learning_rate=1e-5, iql=replace(config.iql, expectile=0.9)
     )
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("method: bc\nbatchsize: 3", "batchsize is not a setting; did you mean batch_size?"),
-        ("method: bc\niql: {tau: 0.7}", "iql.tau is not a setting; there are discount, expectile"),
-        ("method: bc\nmethod_config: {colour: red}", "method_config.colour is not a setting"),
-        ("method: bc\nsteps: 2.5", "steps is 2.5; accepted: a whole number."),
-        ("method: bc\nsteps: many", "steps is 'many'; accepted: a whole number."),
-        ("method: bc\nsteps: true", "steps is True; accepted: a whole number."),
-        ("method: bc\ncompile: 1", "compile is 1; accepted: true or false."),
-        ("method: bc\nminutes: soon", "minutes is 'soon'; accepted: a number or null."),
-        ("method: bc\nlearning_rate: .nan", "learning_rate is nan; accepted: a number."),
-        ("method: bc\ndecay: slowly", "decay is 'slowly'; accepted: 'none', 'linear', 'cosine'."),
-        ("method: bc\niql: 3", "iql is 3; accepted: a mapping of discount"),
-        ("method: bc\nsteps: 0", "steps is 0; it must be at least 1."),
-        ("method: bc\nbatch_size: 1", "batch_size is 1; it must be at least 2"),
-        ("method: bc\nsteps: 10\nwarmup_steps: 10", "warmup_steps is 10; it must be below 10 steps."),
-        ("method: bc\ngradient_clip: -1", "gradient_clip is -1.0; it must be above 0."),
-        ("method: bc\nfinal_rate: 2", "final_rate is 2.0; it must lie between 0 and 1."),
-        ("method: bc\niql: {expectile: 1.0}", "iql.expectile is 1.0"),
-        ("method: bc\ngoals: {original: 0.9}", "must add up to 1"),
+        ("method: gcbc\nbatchsize: 3", "batchsize is not a setting; did you mean batch_size?"),
+        ("method: gcbc\niql: {tau: 0.7}", "iql.tau is not a setting; there are discount, expectile"),
+        ("method: gcbc\nmethod_config: {colour: red}", "method_config.colour is not a setting"),
+        ("method: gcbc\nsteps: 2.5", "steps is 2.5; accepted: a whole number."),
+        ("method: gcbc\nsteps: many", "steps is 'many'; accepted: a whole number."),
+        ("method: gcbc\nsteps: true", "steps is True; accepted: a whole number."),
+        ("method: gcbc\ncompile: 1", "compile is 1; accepted: true or false."),
+        ("method: gcbc\nminutes: soon", "minutes is 'soon'; accepted: a number or null."),
+        ("method: gcbc\nlearning_rate: .nan", "learning_rate is nan; accepted: a number."),
+        ("method: gcbc\nlr_schedule: slowly", "lr_schedule is 'slowly'; accepted: 'none', 'linear', 'cosine'."),
+        ("method: gcbc\niql: 3", "iql is 3; accepted: a mapping of discount"),
+        ("method: gcbc\nsteps: 0", "steps is 0; it must be at least 1."),
+        ("method: gcbc\nbatch_size: 1", "batch_size is 1; it must be at least 2"),
+        ("method: gcbc\nsteps: 10\nwarmup_steps: 10", "warmup_steps is 10; it must be below 10 steps."),
+        ("method: gcbc\ngradient_clip: -1", "max_grad_norm is -1.0; it must be above 0."),
+        ("method: gcbc\nfinal_rate: 2", "min_lr_ratio is 2.0; it must lie between 0 and 1."),
+        ("method: gcbc\niql: {expectile: 1.0}", "iql.expectile is 1.0"),
+        ("method: gcbc\ngoals: {original: 0.9}", "must add up to 1"),
         ("method: bbc", "There is no method 'bbc'; did you mean bc?"),
         ("steps: 3", "does not name its method"),
         ("- 1", "does not name its method"),
@@ -109,15 +111,15 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_the_same_checks_hold_for_settings_given_in_python() -> None:
     with pytest.raises(GCBError, match="steps is 'many'; accepted: a whole number"):
-        make_config("bc", "smoke", {"steps": "many"})
+        make_config("gcbc", "smoke", {"steps": "many"})
     with pytest.raises(GCBError, match=r"iql\.taux is not a setting"):
-        make_config("bc", "smoke", {"iql": {"taux": 1}})
+        make_config("gcbc", "smoke", {"iql": {"taux": 1}})
     with pytest.raises(GCBError, match="no preset 'large'; there are paper, laptop, laptop_video, smoke"):
-        make_config("bc", "large")
+        make_config("gcbc", "large")
     with pytest.raises(GCBError, match="bc needs a CloningConfig"):
-        TrainConfig("bc", {"size": 3})
+        TrainConfig("gcbc", {"size": 3})
     with pytest.raises(GCBError, match=r"method_config\.size is 0"):
-        make_config("bc", "smoke", {"method_config": {"size": 0}})
+        make_config("gcbc", "smoke", {"method_config": {"size": 0}})
 
 
 @dataclass(frozen=True)
@@ -136,16 +138,16 @@ class Outer:
 
 def test_tuples_choices_and_nesting_survive() -> None:
     value = Outer(3, Inner((5,), (2.5, "b")), choice=1)
-    assert from_plain(Outer, to_plain(value), types_of={"place": type(None)}) == value
+    assert from_dict(Outer, to_dict(value), types_of={"place": type(None)}) == value
     with pytest.raises(GCBError, match=r"inner\.pair has 1 entries; accepted: 2"):
-        from_plain(Outer, {"needed": 1, "inner": {"pair": [1]}})
+        from_dict(Outer, {"needed": 1, "inner": {"pair": [1]}})
     with pytest.raises(GCBError, match=r"inner\.sizes\[1\] is 'x'"):
-        from_plain(Outer, {"needed": 1, "inner": {"sizes": [1, "x"]}})
+        from_dict(Outer, {"needed": 1, "inner": {"sizes": [1, "x"]}})
     with pytest.raises(GCBError, match="choice is True"):
-        from_plain(Outer, {"needed": 1, "choice": True})
+        from_dict(Outer, {"needed": 1, "choice": True})
     with pytest.raises(GCBError, match=r"incomplete.*needed"):
-        from_plain(Outer, {})
-    assert changed(value, {"inner": {"sizes": [7]}}).inner == Inner((7,), (2.5, "b"))
+        from_dict(Outer, {})
+    assert replace_nested(value, {"inner": {"sizes": [7]}}).inner == Inner((7,), (2.5, "b"))
 
 
 def test_differences_name_each_field() -> None:
@@ -153,4 +155,4 @@ def test_differences_name_each_field() -> None:
         "b.c is 2 there and 5 here",
         "e is None there and 0 here",
     ]
-    assert plain_config(to_plain(make_config("bc", "smoke"))) == make_config("bc", "smoke")
+    assert config_from_dict(to_dict(make_config("gcbc", "smoke"))) == make_config("gcbc", "smoke")

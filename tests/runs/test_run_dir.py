@@ -26,7 +26,7 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def new_run(path: Path, *, checkpoints: int = 1, **changes: Any) -> Run:
     path.mkdir(exist_ok=True)
-    run = begin(path, tiny_config("bc", **changes), RECORDED)
+    run = begin(path, tiny_config("gcbc", **changes), RECORDED)
     for step in range(1, checkpoints + 1):
         run.save({"weight": torch.full((2, 3), float(step))}, {"note": step, "rng": torch.ones(4)}, step, 0.5, False)
     return run
@@ -188,7 +188,7 @@ def test_a_changed_configuration_is_refused_field_by_field(tmp_path: Path) -> No
     with pytest.raises(
         GCBError, match=r"holds another run: iql\.discount is 0\.99 there and 0\.5 here; seed is 0"
     ) as error:
-        begin(run.path, tiny_config("bc", seed=1, iql={"discount": 0.5}), RECORDED)
+        begin(run.path, tiny_config("gcbc", seed=1, iql={"discount": 0.5}), RECORDED)
     assert "steps" not in str(error.value)
     with pytest.raises(GCBError, match="dataset's fingerprint is 'f' there and 'g' here"):
         begin(run.path, run.config, {"data": {**RECORDED["data"], "fingerprint": "g"}})
@@ -196,7 +196,7 @@ def test_a_changed_configuration_is_refused_field_by_field(tmp_path: Path) -> No
 
 
 def test_folders_that_are_no_runs_are_left_alone(tmp_path: Path) -> None:
-    config = tiny_config("bc")
+    config = tiny_config("gcbc")
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.png").write_bytes(b"cat")
     with pytest.raises(GCBError, match=r"photos holds other files \(cat\.png\)"):
@@ -215,7 +215,7 @@ def test_a_kill_in_the_first_moments_is_no_hindrance(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run", checkpoints=0)
     (run.path / RECORD).unlink()
     (run.path / ".run.json.77.tmp").write_bytes(b"{")
-    begin(run.path, tiny_config("bc", seed=5), RECORDED)  # nothing was trained: any settings will do
+    begin(run.path, tiny_config("gcbc", seed=5), RECORDED)  # nothing was trained: any settings will do
     assert sorted(os.listdir(run.path)) == [CONFIG, RECORD]
     with pytest.raises(GCBError, match="no checkpoint yet"):
         Run(run.path).weights()

@@ -23,7 +23,14 @@ QUICK = {"steps": 4, "batch_size": 4, "checkpoint_every": 2, "device": "cpu", "m
 
 
 def grid(**changes: object) -> Grid:
-    values = {"methods": ("blind",), "worlds": ("slide",), "preset": "smoke", "episodes": 4, "set": QUICK, **changes}
+    values = {
+        "methods": ("goal_agnostic_bc",),
+        "envs": ("slide",),
+        "preset": "smoke",
+        "episodes": 4,
+        "set": QUICK,
+        **changes,
+    }
     return Grid(**values)  # pyright: ignore[reportArgumentType]
 
 
@@ -39,7 +46,7 @@ def conducted(grid: Grid, out: Path, data_root: Path, deaths: dict[str, int] | N
 
 
 def test_a_dataset_is_collected_before_its_runs(tmp_path: Path) -> None:
-    small = grid(worlds=("drawer",), transitions=40, image_size=32, episodes=1, modes=("goal",))
+    small = grid(envs=("drawer",), transitions=40, image_size=32, episodes=1, modes=("goal",))
     failed, started, said = conducted(small, tmp_path / "out", tmp_path / "data")
     assert not failed
     assert started == [("data-drawer", 2), ("drawer-blind-s0", 1)]
@@ -59,7 +66,7 @@ def test_a_failed_run_is_told_and_does_not_stop_the_others(tmp_path: Path, data_
 
 
 def test_what_a_missing_dataset_stops_is_told_with_its_reason(tmp_path: Path, data_root: Path) -> None:
-    failed, started, _ = conducted(grid(worlds=("nowhere", "slide")), tmp_path / "out", data_root)
+    failed, started, _ = conducted(grid(envs=("nowhere", "slide")), tmp_path / "out", data_root)
     assert started == [(RUN, 1)]
     assert failed.keys() == {"data-nowhere", "nowhere-blind-s0"}
     assert "its dataset is missing: there is no dataset" in failed["nowhere-blind-s0"]
@@ -131,7 +138,7 @@ def test_an_existing_dataset_must_be_what_is_asked_for(tmp_path: Path, data_root
     state = DataJob(data_root / "slide", config).state()
     assert state.word == "impossible"
     for part in (
-        "env is 'slide_world:Slide-v0' there and 'gcb/Drawer-v0' here",
+        "env is 'helpers.slide_env:Slide-v0' there and 'gcb/Drawer-v0' here",
         "video is False there and True here",
         "image size is 32 there and 64 here",
         "and 50000 here",

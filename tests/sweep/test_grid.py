@@ -14,7 +14,7 @@ from gcb.sweep.grid import Grid, Variant, merged
 from gcb.sweep.grid_file import parse_settings, parse_variants, plain_grid, read_grid
 from gcb.sweep.ready import ready_grid
 from gcb.sweep.run_job import RunJob
-from gcb.utils.dataclass_io import to_plain
+from gcb.utils.dataclass_io import to_dict
 
 OUT, ROOT = Path("/out"), Path("/data")
 
@@ -24,7 +24,7 @@ def names(grid: Grid) -> list[str]:
 
 
 def test_a_grid_is_the_product_of_its_lists_seed_by_seed() -> None:
-    grid = Grid(("gcb", "bc"), ("drawer", "button_drawer"), ("plain", "video"), seeds=2)
+    grid = Grid(("gcb", "gcbc"), ("drawer", "button_drawer"), ("plain", "video"), seeds=2)
     found = names(grid)
     assert len(found) == len(set(found)) == 16
     assert found[:4] == ["drawer-gcb-s0", "drawer-bc-s0", "drawer_video-gcb-s0", "drawer_video-bc-s0"]
@@ -40,7 +40,7 @@ def test_a_grid_is_the_product_of_its_lists_seed_by_seed() -> None:
 def test_settings_of_the_grid_and_the_variant_meet_field_by_field() -> None:
     variant = Variant("far", {"iql": {"discount": 0.95}}, methods=("gcb",))
     changes = {"steps": 700, "iql": {"hidden": 8}}
-    grid = Grid(("gcb", "bc"), seeds=(3,), set=changes, variants=(Variant(), variant))
+    grid = Grid(("gcb", "gcbc"), seeds=(3,), set=changes, variants=(Variant(), variant))
     jobs = {job.name: job for job in grid.runs(OUT, ROOT)}
     assert list(jobs) == ["button_drawer-gcb-s3", "button_drawer-gcb-far-s3", "button_drawer-bc-s3"]
     wanted = make_config("gcb", "laptop", {"seed": 3, "steps": 700, "iql": {"hidden": 8, "discount": 0.95}})
@@ -48,8 +48,8 @@ def test_settings_of_the_grid_and_the_variant_meet_field_by_field() -> None:
 
 
 def test_runs_with_video_take_the_preset_for_it() -> None:
-    overlays = [job.config.overlay for job in Grid(("gcb",), video=("plain", "video")).runs(OUT, ROOT)]
-    assert overlays == [0.0, make_config("gcb", "laptop_video").overlay]
+    overlays = [job.config.random_overlay for job in Grid(("gcb",), video=("plain", "video")).runs(OUT, ROOT)]
+    assert overlays == [0.0, make_config("gcb", "laptop_video").random_overlay]
     assert Grid(("gcb",), video=("video",), preset="paper").runs(OUT, ROOT)[0].config == make_config("gcb", "paper")
 
 
@@ -60,14 +60,14 @@ def test_changes_merge_without_changing_what_they_come_from() -> None:
 
 
 def test_a_job_survives_its_file() -> None:
-    job = Grid(("bc",), video=("video",), modes=("loose",)).runs(OUT, ROOT, Path("/clips"))[0]
+    job = Grid(("gcbc",), video=("video",), modes=("loose",)).runs(OUT, ROOT, Path("/clips"))[0]
     assert job.config.iql.temperature == float("inf")
-    assert RunJob.from_plain(job.to_plain(), OUT) == job
+    assert RunJob.from_dict(job.to_dict(), OUT) == job
     assert job.clips == "/clips"
 
 
 def test_a_method_without_analogies_is_asked_by_goal_only() -> None:
-    jobs = Grid(("gcb", "bc"), modes=("goal", "strict")).runs(OUT, ROOT)
+    jobs = Grid(("gcb", "gcbc"), modes=("goal", "strict")).runs(OUT, ROOT)
     assert [job.possible_modes for job in jobs] == [("goal", "strict"), ("goal",)]
 
 
@@ -75,14 +75,14 @@ def test_ready_made_grids() -> None:
     table1 = ready_grid("table1")
     assert len(names(table1)) == 4 * len(METHODS)
     assert len(list(table1.datasets(ROOT))) == 4
-    assert len(names(ready_grid("yardsticks"))) == 12
+    assert len(names(ready_grid("reference"))) == 12
     assert names(ready_grid("comparison")) == [f"button_drawer-{method}-s0" for method in METHODS]
     dimensions = names(ready_grid("ablatedim"))
     assert dimensions[0] == "drawer-gcb-s0"
     assert "drawer-gcb-dimension_32-s0" in dimensions
     assert not any(name.startswith("button") for name in dimensions)
-    worlds = {one.world for one in ABLATIONS.values()}
-    assert len(names(ready_grid("ablations"))) == len(ABLATIONS) + len(worlds)
+    envs = {one.env for one in ABLATIONS.values()}
+    assert len(names(ready_grid("ablations"))) == len(ABLATIONS) + len(envs)
     with pytest.raises(GCBError, match=r"There is no grid 'tabel1'; did you mean table1\?"):
         ready_grid("tabel1")
 
@@ -92,7 +92,7 @@ def test_every_ablation_of_a_grid_is_what_gcb_ablate_would_train() -> None:
 
     for job in ready_grid("ablations").runs(OUT, ROOT):
         if job.variant:
-            assert to_plain(job.config) == to_plain(ablated_config(job.variant, "laptop"))
+            assert to_dict(job.config) == to_dict(ablated_config(job.variant, "laptop"))
 
 
 def test_a_grid_from_yaml(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ episodes: 10
     [
         ([], "the grid is []; accepted: a mapping"),
         ({}, "the configuration is incomplete"),
-        ({"methods": ["gcb"], "world": ["drawer"]}, "world is not a setting; did you mean worlds?"),
+        ({"methods": ["gcb"], "env": ["drawer"]}, "env is not a setting; did you mean envs?"),
         ({"methods": "gcb"}, "methods is 'gcb'; accepted: a list."),
         ({"methods": ["gcbb"]}, "There is no method 'gcbb'; did you mean gcb?"),
         ({"methods": []}, "methods is empty"),
@@ -137,13 +137,16 @@ episodes: 10
         ({"methods": ["gcb"], "seeds": "many"}, "seeds is 'many'; accepted: a whole number or a list."),
         ({"methods": ["gcb"], "video": ["colour"]}, "video[0] is 'colour'; accepted: 'plain', 'video'."),
         ({"methods": ["gcb"], "episodes": 0}, "episodes is 0; it must be at least 1."),
-        ({"methods": ["gcb"], "worlds": ["../home"]}, "worlds holds '../home'; accepted: drawer, button_drawer"),
+        ({"methods": ["gcb"], "envs": ["../home"]}, "envs holds '../home'; accepted: drawer, button_drawer"),
         ({"methods": ["gcb"], "set": 3}, "set is 3; accepted: a mapping of settings"),
         ({"methods": ["gcb"], "variants": {"a": 1}}, "variants is {'a': 1}; accepted: a list"),
         ({"methods": ["gcb"], "variants": [{"nam": "a"}]}, "variants[0].nam is not a setting; did you mean name?"),
         ({"methods": ["gcb"], "variants": [{"set": 1}]}, "variants[0].set is 1; accepted: a mapping"),
         ({"methods": ["gcb"], "variants": [{"name": "a/b"}]}, "variants has the name 'a/b'"),
-        ({"methods": ["gcb"], "variants": [{"name": "a", "methods": ["bc"]}]}, "methods has 'bc', which the grid has"),
+        (
+            {"methods": ["gcb"], "variants": [{"name": "a", "methods": ["gcbc"]}]},
+            "methods has 'bc', which the grid has",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named(plain: Any, message: str) -> None:
@@ -174,10 +177,10 @@ def test_settings_are_checked_with_every_method() -> None:
 
 
 def test_settings_in_words() -> None:
-    assert parse_settings(["steps=30", "iql.discount=0.9", "iql.hidden=8", "decay=none", "minutes=null"]) == {
+    assert parse_settings(["steps=30", "iql.discount=0.9", "iql.hidden=8", "lr_schedule=none", "minutes=null"]) == {
         "steps": 30,
         "iql": {"discount": 0.9, "hidden": 8},
-        "decay": "none",
+        "lr_schedule": "none",
         "minutes": None,
     }
     for wrong in ("steps", "=3", "steps=", "steps=[1"):
@@ -202,9 +205,14 @@ def test_seeds_in_words() -> None:
 
 
 def test_options_change_a_ready_made_grid() -> None:
-    command = Sweep("yardsticks", worlds=("drawer",), seeds=("2",), episodes=7, set=("steps=9",), videos=True)
+    command = Sweep("reference", envs=("drawer",), seeds=("2",), episodes=7, set=("steps=9",), videos=True)
     grid = command.chosen_grid()
-    assert (grid.methods, grid.worlds, grid.seeds, grid.episodes) == (("gcb", "bc", "blind"), ("drawer",), 2, 7)
+    assert (grid.methods, grid.envs, grid.seeds, grid.episodes) == (
+        ("gcb", "gcbc", "goal_agnostic_bc"),
+        ("drawer",),
+        2,
+        7,
+    )
     assert (grid.video, grid.videos, grid.set) == (("plain", "video"), True, {"steps": 9})
     with pytest.raises(GCBError, match="neither a grid nor --methods"):
         Sweep().chosen_grid()

@@ -32,7 +32,7 @@ def test_two_workers_make_one_table_and_redo_nothing(tmp_path: Path, data_root: 
     asked = words(out, data_root, "--video", "plain", "video", "--workers", "2")
     assert gcb(*asked) == 0
     rows = [row for row in read_rows([out / "results.csv"]) if row.task == "all" and row.mode == "goal"]
-    assert [(row.world, row.video, row.episodes) for row in rows] == [("slide", False, 4), ("slide", True, 4)]
+    assert [(row.env, row.video, row.episodes) for row in rows] == [("slide", False, 4), ("slide", True, 4)]
     assert len({row.dataset for row in rows}) == 2
     assert len({row.config for row in rows}) == 1
     before = {path: path.stat().st_mtime_ns for path in sorted((out / "runs").rglob("*"))}
@@ -79,10 +79,10 @@ def test_workers_know_the_methods_of_plugins(
 ) -> None:
     source = """
         from gcb.methods import register
-        from gcb.methods.bc import Blind
+        from gcb.methods.bc import GoalAgnosticBC
 
         @register
-        class Mine(Blind):
+        class Mine(GoalAgnosticBC):
             name = "mine"
     """
     (tmp_path / "own_methods.py").write_text(textwrap.dedent(source))

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcb.methods import Frames
-from gcb.training.collapse import CollapseAlarm, CollapseWarning, effective_rank, representation_metrics, spread
+from gcb.methods import Batch
+from gcb.training.collapse import CollapseAlarm, CollapseWarning, effective_rank, feature_std, representation_metrics
 
 
 def test_spread_by_hand() -> None:
     features = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
-    assert spread(features).item() == pytest.approx((math.sqrt(2) + 0) / 2)
+    assert feature_std(features).item() == pytest.approx((math.sqrt(2) + 0) / 2)
 
 
 def test_effective_rank_counts_equal_directions() -> None:
@@ -47,17 +47,17 @@ class Embedding(torch.nn.Module):
 
 def test_only_what_a_method_has_is_measured() -> None:
     method, state = Embedding(), torch.randn(50, 4)
-    batch = Frames(state, state, state, *[torch.zeros(50)] * 3)
+    batch = Batch(state, state, state, *[torch.zeros(50)] * 3)
     figures = representation_metrics(method, batch)  # pyright: ignore[reportArgumentType]
-    assert figures.keys() == {"phi_spread", "phi_relative_spread", "phi_rank"}
-    assert figures["phi_spread"] == pytest.approx(2 * spread(state).item(), rel=1e-5)
+    assert figures.keys() == {"phi_feature_std", "phi_relative_feature_std", "phi_rank"}
+    assert figures["phi_feature_std"] == pytest.approx(2 * feature_std(state).item(), rel=1e-5)
     assert method.training
 
 
-HEALTHY = {"phi_spread": 0.4, "phi_relative_spread": 0.4, "phi_rank": 20.0}
+HEALTHY = {"phi_feature_std": 0.4, "phi_relative_feature_std": 0.4, "phi_rank": 20.0}
 
 
-@pytest.mark.parametrize("broken", [{"phi_relative_spread": 0.004}, {"phi_rank": 1.2}])
+@pytest.mark.parametrize("broken", [{"phi_relative_feature_std": 0.004}, {"phi_rank": 1.2}])
 def test_a_collapse_is_told_once(broken: dict[str, float]) -> None:
     alarm = CollapseAlarm()
     with warnings.catch_warnings():

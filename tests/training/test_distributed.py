@@ -14,7 +14,7 @@ from helpers.tiny import tiny_config, tiny_dataset
 from gcb.data import Dataset
 from gcb.errors import GCBError
 from gcb.runs.run_dir import Run
-from gcb.training.distributed import ALONE, Team, shared_config
+from gcb.training.distributed import SINGLE, Distributed, shared_config
 from gcb.training.loggers import read_metrics
 from gcb.training.trainer import train
 
@@ -31,10 +31,10 @@ def data() -> Dataset:
 def team(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs that two processes have trained."""
     folder = tmp_path_factory.mktemp("team")
-    here = Path(__file__).parent
+    tests = Path(__file__).parents[1]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    settings = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(here)}
-    command = [*torchrun, str(here / "team_member.py"), str(folder)]
+    settings = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}"}
+    command = [*torchrun, str(tests / "helpers" / "distributed_member.py"), str(folder)]
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return folder
@@ -54,7 +54,7 @@ def test_gradients_and_weights_are_those_of_one_process(
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     first, second = (torch.load(team / f"{name}-{rank}.pt", weights_only=True) for rank in (0, 1))
     assert_close(first, second, 0.0)
-    alone = first_gradients(replace(CONFIGS[name], parts=2), data, tmp_path / "alone")
+    alone = first_gradients(replace(CONFIGS[name], microbatches=2), data, tmp_path / "alone")
     assert_close(first, alone, TOLERANCE)
     assert_close(Run(team / name).weights()[0], Run(tmp_path / "alone").weights()[0], 1e-5)
     losses = [[row["actor_loss"] for row in read_metrics(path)] for path in (team / name, tmp_path / "alone")]
@@ -62,7 +62,7 @@ def test_gradients_and_weights_are_those_of_one_process(
 
 
 def test_without_pairs_and_noise_the_parts_are_the_whole_batch(team: Path, data: Dataset, tmp_path: Path) -> None:
-    whole = first_gradients(CONFIGS["bc"], data, tmp_path / "whole")
+    whole = first_gradients(CONFIGS["gcbc"], data, tmp_path / "whole")
     assert_close(torch.load(team / "bc-0.pt", weights_only=True), whole, TOLERANCE)
 
 
@@ -81,22 +81,22 @@ def test_an_error_of_the_first_is_an_error_of_all(team: Path) -> None:
 
 
 def test_another_number_of_processes_is_refused(team: Path, data: Dataset) -> None:
-    with pytest.raises(GCBError, match=r"begun with 2 processes .* --nproc-per-node 2`, or in one .* --parts 2"):
-        train(CONFIGS["bc"], data, team / "bc", quiet=True)
-    assert train(replace(CONFIGS["bc"], parts=2), data, team / "bc", quiet=True).done_before == 3
+    with pytest.raises(GCBError, match=r"begun with 2 processes .* --nproc-per-node 2`, or in one .* --microbatches 2"):
+        train(CONFIGS["gcbc"], data, team / "gcbc", quiet=True)
+    assert train(replace(CONFIGS["gcbc"], microbatches=2), data, team / "gcbc", quiet=True).start_step == 3
 
 
 def test_parts_must_fit() -> None:
     with pytest.raises(GCBError, match="batch_size is 8; it must be a multiple of 3 parts of at least 2 each"):
-        tiny_config(parts=3)
+        tiny_config(microbatches=3)
     with pytest.raises(GCBError, match="multiple of 8 parts"):
-        tiny_config(parts=8)
-    with pytest.raises(GCBError, match="parts is 4; with 2 processes accepted: 2"):
-        shared_config(tiny_config(parts=4), 2)
-    assert shared_config(tiny_config(), 2).parts == 2
-    assert shared_config(tiny_config(parts=4), 1).parts == 4
+        tiny_config(microbatches=8)
+    with pytest.raises(GCBError, match="microbatches is 4; with 2 processes accepted: 2"):
+        shared_config(tiny_config(microbatches=4), 2)
+    assert shared_config(tiny_config(), 2).microbatches == 2
+    assert shared_config(tiny_config(microbatches=4), 1).microbatches == 4
 
 
 def test_the_parts_of_a_batch_are_all_of_it() -> None:
-    assert ALONE.rows(8) == slice(0, 8)
-    assert [Team(rank, 4).rows(8) for rank in range(4)] == [slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8)]
+    assert SINGLE.rows(8) == slice(0, 8)
+    assert [Distributed(rank, 4).rows(8) for rank in range(4)] == [slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8)]

@@ -10,12 +10,12 @@ from helpers.tiny import tiny_config, tiny_dataset
 
 import gcb.training.learner
 from gcb.agent.build import pick_device
-from gcb.data import Dataset, GoalShares, Sampler
+from gcb.data import Dataset, GoalSampling, Sampler
 from gcb.errors import GCBError
-from gcb.methods import METHODS, Frames
-from gcb.methods.bc import Blind
+from gcb.methods import METHODS, Batch
+from gcb.methods.bc import GoalAgnosticBC
 from gcb.runs.config import TrainConfig
-from gcb.training.learner import Learner, autocast_type, rate_scale
+from gcb.training.learner import Learner, autocast_type, lr_multiplier
 from gcb.training.trainer import shapes_of
 
 
@@ -24,31 +24,31 @@ def data() -> Dataset:
     return tiny_dataset()
 
 
-def learner(config: TrainConfig[Any], data: Dataset) -> tuple[Learner, Frames]:
+def learner(config: TrainConfig[Any], data: Dataset) -> tuple[Learner, Batch]:
     torch.manual_seed(0)
     made = Learner(config, shapes_of(data), torch.device("cpu"))
-    sampler = Sampler(data, GoalShares(), np.random.default_rng(0))
+    sampler = Sampler(data, GoalSampling(), np.random.default_rng(0))
     batch = sampler.sample(8)
     first = torch.from_numpy(sampler.gather(batch.indices.first))
     tensors = {
-        name: torch.from_numpy(getattr(batch, name)) for name in Frames.__dataclass_fields__ if hasattr(batch, name)
+        name: torch.from_numpy(getattr(batch, name)) for name in Batch.__dataclass_fields__ if hasattr(batch, name)
     }
-    return made, Frames(**tensors, first=first, earlier=first)
+    return made, Batch(**tensors, first=first, earlier=first)
 
 
 def test_rates_rise_and_fall() -> None:
-    config = tiny_config("bc", steps=24, warmup_steps=4, decay="cosine", final_rate=0.1)
-    rates = [rate_scale(config, step) for step in range(24)]
+    config = tiny_config("gcbc", steps=24, warmup_steps=4, lr_schedule="cosine", min_lr_ratio=0.1)
+    rates = [lr_multiplier(config, step) for step in range(24)]
     assert rates[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert rates[14] == pytest.approx(0.1 + 0.9 / 2)
-    assert rate_scale(config, 24) == pytest.approx(0.1)
-    linear = tiny_config("bc", steps=20, decay="linear")
-    assert [rate_scale(linear, step) for step in (0, 5, 20)] == pytest.approx([1, 0.75, 0])
-    assert rate_scale(tiny_config("bc", steps=20), 19) == 1
+    assert lr_multiplier(config, 24) == pytest.approx(0.1)
+    linear = tiny_config("gcbc", steps=20, lr_schedule="linear")
+    assert [lr_multiplier(linear, step) for step in (0, 5, 20)] == pytest.approx([1, 0.75, 0])
+    assert lr_multiplier(tiny_config("gcbc", steps=20), 19) == 1
 
 
 def test_clipping_bounds_each_groups_gradient(data: Dataset) -> None:
-    made, frames = learner(tiny_config("bc", gradient_clip=1e-3), data)
+    made, frames = learner(tiny_config("gcbc", max_grad_norm=1e-3), data)
     made.step(frames, 0)
     for group in made.optimizer.param_groups:
         norm = torch.stack([one.grad.norm() for one in group["params"] if one.grad is not None]).norm()
@@ -56,7 +56,7 @@ def test_clipping_bounds_each_groups_gradient(data: Dataset) -> None:
 
 
 def test_every_parameter_that_wants_training_gets_it(data: Dataset) -> None:
-    made, frames = learner(tiny_config("bc"), data)
+    made, frames = learner(tiny_config("gcbc"), data)
     before = {name: one.clone() for name, one in made.modules.named_parameters()}
     made.step(frames, 0)
     moved = {name for name, one in made.modules.named_parameters() if not torch.equal(one, before[name])}
@@ -65,7 +65,7 @@ def test_every_parameter_that_wants_training_gets_it(data: Dataset) -> None:
     assert not [name for name in still if "weight" in name]
 
 
-class Forgetful(Blind):
+class Forgetful(GoalAgnosticBC):
     name = "forgetful"
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
@@ -79,9 +79,9 @@ def test_a_parameter_left_out_is_an_error(data: Dataset, monkeypatch: pytest.Mon
 
 
 def test_half_precision_stays_close(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    full, frames = learner(tiny_config("bc"), data)
+    full, frames = learner(tiny_config("gcbc"), data)
     monkeypatch.setattr(gcb.training.learner, "autocast_type", lambda precision, device: torch.float16)
-    half, _ = learner(tiny_config("bc"), data)
+    half, _ = learner(tiny_config("gcbc"), data)
     assert half.scaler.is_enabled()
     before = [parameter.clone() for parameter in half.method.parameters()]
     one, other = full.step(frames, 0), half.step(frames, 0)
@@ -116,8 +116,8 @@ def _broken_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_broken_compiler")
 def test_without_a_compiler_it_goes_on_uncompiled(data: Dataset) -> None:
-    plain, frames = learner(tiny_config("bc"), data)
-    made, _ = learner(tiny_config("bc", compile=True), data)
+    plain, frames = learner(tiny_config("gcbc"), data)
+    made, _ = learner(tiny_config("gcbc", compile=True), data)
     with pytest.warns(UserWarning, match=r"torch.compile does not work here.*: inductor raised: no compiler here$"):
         losses = made.step(frames, 0)
     assert losses["actor_loss"] == plain.step(frames, 0)["actor_loss"]

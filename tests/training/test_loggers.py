@@ -18,9 +18,9 @@ from gcb.training.trainer import train
 def test_rows_after_the_checkpoint_and_torn_ones_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 1, "a": 1.0}\n{"step": 2, "a": null}\n{"step": 3}\n{"step": 4, "a')
-    sink = JsonLines(tmp_path, last_step=2)
-    sink.write(3, {"a": 5.0, "b": float("nan")})
-    sink.close()
+    logger = JsonLines(tmp_path, last_step=2)
+    logger.write(3, {"a": 5.0, "b": float("nan")})
+    logger.close()
     assert path.read_bytes() == b'{"step": 1, "a": 1.0}\n{"step": 2, "a": null}\n{"step": 3, "a": 5.0, "b": null}\n'
 
 
@@ -32,7 +32,7 @@ def test_a_row_under_way_is_not_read(tmp_path: Path) -> None:
 
 def test_damage_before_the_last_checkpoint_is_found(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    train(tiny_config("blind", steps=4, checkpoint_every=2, log_every=1), tiny_dataset(), run, quiet=True)
+    train(tiny_config("goal_agnostic_bc", steps=4, checkpoint_every=2, log_every=1), tiny_dataset(), run, quiet=True)
     content = (run / "metrics.jsonl").read_bytes()
     (run / "metrics.jsonl").write_bytes(content + b'{"step": 5')  # a row under way is none
     assert [row["step"] for row in read_metrics(run)] == [1, 2, 3, 4]
@@ -49,7 +49,7 @@ def test_what_is_not_installed_is_said_before_a_folder_is_made(
 ) -> None:
     monkeypatch.setattr(gcb.training.loggers, "find_spec", lambda package: None)
     with pytest.raises(GCBError, match=rf"{name} is on, but not installed: pip install 'gcb\[{name}\]'"):
-        train(tiny_config("blind", **{name: True}), tiny_dataset(), tmp_path / "run", quiet=True)
+        train(tiny_config("goal_agnostic_bc", **{name: True}), tiny_dataset(), tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 
 
@@ -67,11 +67,11 @@ def test_tensorboard_gets_every_figure(tmp_path: Path, monkeypatch: pytest.Monke
     module = ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Recorder  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    sink = TensorBoard(tmp_path, last_step=10)
-    sink.write(11, {"a": 1.0, "b": 2.0})
-    sink.sync()
-    sink.close()
-    calls = sink._writer.calls  # pyright: ignore[reportAttributeAccessIssue]
+    logger = TensorBoard(tmp_path, last_step=10)
+    logger.write(11, {"a": 1.0, "b": 2.0})
+    logger.sync()
+    logger.close()
+    calls = logger._writer.calls  # pyright: ignore[reportAttributeAccessIssue]
     assert calls[0] == ((str(tmp_path / "tensorboard"),), {"purge_step": 11})
     assert [call[1] for call in calls[1:]] == [("a", 1.0, 11), ("b", 2.0, 11), (), ()]
 
@@ -85,9 +85,9 @@ def test_wandb_stays_offline_unless_told(
     module.init = lambda **named: started.calls.append(named) or started  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "wandb", module)
     monkeypatch.setattr(os, "environ", {"WANDB_MODE": said} if said else {})
-    sink = WeightsAndBiases(tmp_path, {"seed": 1})
-    sink.write(5, {"a": 1.0})
-    sink.close()
+    logger = WeightsAndBiases(tmp_path, {"seed": 1})
+    logger.write(5, {"a": 1.0})
+    logger.close()
     assert started.calls[1]["mode"] == mode
     assert started.calls[1]["config"] == {"seed": 1}
     assert started.calls[2] == ("log", ({"a": 1.0},), {"step": 5})

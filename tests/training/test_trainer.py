@@ -19,14 +19,14 @@ import gcb.training.learner
 import gcb.training.trainer
 from gcb.data import Dataset, write_dataset
 from gcb.errors import GCBError
-from gcb.methods import METHODS, Features, Frames
-from gcb.methods.bc import Blind
+from gcb.methods import METHODS, Batch, MethodOutput
+from gcb.methods.bc import GoalAgnosticBC
 from gcb.runs.config import read_config, write_config
 from gcb.runs.run_dir import Run
 from gcb.training.collapse import CollapseWarning
 from gcb.training.learner import Learner
 from gcb.training.loggers import read_metrics
-from gcb.training.trainer import Sitting, Trained, train, turned_by_mirror
+from gcb.training.trainer import Trainer, TrainResult, train, turned_by_mirror
 from gcb.utils.files import folder_lock
 
 
@@ -68,7 +68,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Let the learner die after so many steps, as a kill would, without a checkpoint."""
     real, done = Learner.step, []
 
-    def step(self: Learner, frames: Frames, number: int) -> dict[str, Tensor]:
+    def step(self: Learner, frames: Batch, number: int) -> dict[str, Tensor]:
         if len(done) == steps:
             raise Stopped
         done.append(number)
@@ -81,7 +81,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
 def test_stopped_twice_equals_never_stopped(
     tmp_path: Path, data: Dataset, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = tiny_config(method, decay="cosine", warmup_steps=3, gradient_clip=1.0)
+    config = tiny_config(method, lr_schedule="cosine", warmup_steps=3, max_grad_norm=1.0)
     train(config, data, tmp_path / "whole", quiet=True)
     for steps in (7, 6):  # dies after 7 of 12 with a checkpoint at 5; then after 11 with one at 10
         with monkeypatch.context() as patch:
@@ -89,7 +89,7 @@ def test_stopped_twice_equals_never_stopped(
             with pytest.raises(Stopped):
                 train(config, data, tmp_path / "parts", quiet=True)
     done = train(config, data, tmp_path / "parts", quiet=True)
-    assert (done.done_before, done.step) == (10, 12)
+    assert (done.start_step, done.step) == (10, 12)
     assert_equal_runs(tmp_path / "whole", tmp_path / "parts")
     assert [row["step"] for row in read_metrics(tmp_path / "parts")] == [4, 8, 12]
 
@@ -164,30 +164,30 @@ def test_stopped_from_outside_loses_only_what_came_after_the_checkpoint(long_run
 
 
 def test_a_finished_run_is_left_as_it_is(tmp_path: Path, data: Dataset) -> None:
-    train(tiny_config("bc"), data, tmp_path / "run", quiet=True)
+    train(tiny_config("gcbc"), data, tmp_path / "run", quiet=True)
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
-    done = train(tiny_config("bc"), data, tmp_path / "run", quiet=True)
-    assert done == Trained(tmp_path / "run", 12, done.seconds, done_before=12)
+    done = train(tiny_config("gcbc"), data, tmp_path / "run", quiet=True)
+    assert done == TrainResult(tmp_path / "run", 12, done.seconds, start_step=12)
     assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
 
 
 def test_time_runs_out_at_a_checkpoint(tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     now, real = [0.0], Learner.step
 
-    def step(self: Learner, frames: Frames, number: int) -> dict[str, Tensor]:
+    def step(self: Learner, frames: Batch, number: int) -> dict[str, Tensor]:
         now[0] += 2.0
         return real(self, frames, number)
 
     monkeypatch.setattr(Learner, "step", step)
     monkeypatch.setattr(gcb.training.trainer.time, "monotonic", lambda: now[0])
-    config = tiny_config("bc", minutes=9 / 60)
+    config = tiny_config("gcbc", minutes=9 / 60)
     done = train(config, data, tmp_path / "run", quiet=True)
     assert (done.step, done.seconds) == (5, 10.0)
-    assert train(config, data, tmp_path / "run", quiet=True).done_before == 5
+    assert train(config, data, tmp_path / "run", quiet=True).start_step == 5
 
 
 def test_time_adds_up_over_sittings(tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tiny_config("bc")
+    config = tiny_config("gcbc")
     with monkeypatch.context() as patch:
         stop_after(patch, 5)
         with pytest.raises(Stopped):
@@ -197,15 +197,15 @@ def test_time_adds_up_over_sittings(tmp_path: Path, data: Dataset, monkeypatch: 
     assert train(config, data, tmp_path / "run", quiet=True).seconds > kept.seconds > 0
 
 
-class Breaking(Blind):
+class Breaking(GoalAgnosticBC):
     """A method whose loss goes wrong at a given step."""
 
     name = "breaking"
     value = float("nan")
     steps = 0
 
-    def learn(self, batch: Frames) -> Features:
-        features = super().learn(batch)
+    def compute_loss(self, batch: Batch) -> MethodOutput:
+        features = super().compute_loss(batch)
         type(self).steps += 1
         if self.steps == 8:
             features.logs["own_loss"] = torch.tensor(self.value)
@@ -227,15 +227,15 @@ def test_a_run_that_diverges_says_where(
 
 
 def test_another_dataset_is_refused(tmp_path: Path, data: Dataset) -> None:
-    train(tiny_config("bc"), data, tmp_path / "run", quiet=True)
+    train(tiny_config("gcbc"), data, tmp_path / "run", quiet=True)
     with pytest.raises(GCBError, match="dataset's fingerprint is"):
-        train(tiny_config("bc"), tiny_dataset(seed=1), tmp_path / "run", quiet=True)
+        train(tiny_config("gcbc"), tiny_dataset(seed=1), tmp_path / "run", quiet=True)
     with pytest.raises(GCBError, match=r"shapes.observation is \[32, 32, 3\] there and \[40, 40, 3\] here"):
-        train(tiny_config("bc"), tiny_dataset(size=40), tmp_path / "run", quiet=True)
+        train(tiny_config("gcbc"), tiny_dataset(size=40), tmp_path / "run", quiet=True)
     with pytest.raises(GCBError, match=r"shapes.action is 2 there and 3 here"):
-        train(tiny_config("bc"), tiny_dataset(actions=3), tmp_path / "run", quiet=True)
+        train(tiny_config("gcbc"), tiny_dataset(actions=3), tmp_path / "run", quiet=True)
     with pytest.raises(GCBError, match="steps is 12 there and 13 here"):
-        train(tiny_config("bc", steps=13), data, tmp_path / "run", quiet=True)
+        train(tiny_config("gcbc", steps=13), data, tmp_path / "run", quiet=True)
 
 
 def test_what_cannot_be_trained_on_is_refused_before_a_folder_is_made(tmp_path: Path, data: Dataset) -> None:
@@ -247,9 +247,9 @@ def test_what_cannot_be_trained_on_is_refused_before_a_folder_is_made(tmp_path: 
         (Dataset.from_arrays(data.frames, data.actions, data.episode_length), "have no goal of their own"),
     ):
         with pytest.raises(GCBError, match=message):
-            train(tiny_config("bc"), wrong, tmp_path / "run", quiet=True)
+            train(tiny_config("gcbc"), wrong, tmp_path / "run", quiet=True)
     with pytest.raises(GCBError, match="device is 'cuda'; on this machine there is cpu"):
-        train(tiny_config("bc", device="cuda"), data, tmp_path / "run", quiet=True)
+        train(tiny_config("gcbc", device="cuda"), data, tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 
 
@@ -259,14 +259,14 @@ def test_a_damaged_dataset_is_refused_before_a_folder_is_made(tmp_path: Path, da
         frames.seek(5000)
         frames.write(b"\0\1\2\3")
     with pytest.raises(GCBError, match=r"is damaged: frames\.npy differs from the SHA-256"):
-        train(tiny_config("bc"), tmp_path / "data", tmp_path / "run", quiet=True)
+        train(tiny_config("gcbc"), tmp_path / "data", tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 
 
 def test_two_at_once_in_one_folder_are_refused(tmp_path: Path, data: Dataset) -> None:
     (tmp_path / "run").mkdir()
     with folder_lock(tmp_path / "run"), pytest.raises(GCBError, match="is in use"):
-        train(tiny_config("bc"), data, tmp_path / "run", quiet=True)
+        train(tiny_config("gcbc"), data, tmp_path / "run", quiet=True)
 
 
 def test_the_observer_sees_every_checkpoint(tmp_path: Path, data: Dataset) -> None:
@@ -285,7 +285,7 @@ def test_the_observer_sees_every_checkpoint(tmp_path: Path, data: Dataset) -> No
     assert all(torch.equal(one, weights(tmp_path / "unseen")[name]) for name, one in weights(tmp_path / "run").items())
 
 
-class Constant(Blind):
+class Constant(GoalAgnosticBC):
     """A representation that says the same of everything."""
 
     name = "constant"
@@ -299,22 +299,30 @@ def test_a_collapse_is_told(tmp_path: Path, data: Dataset, monkeypatch: pytest.M
     with pytest.warns(CollapseWarning, match="ψ has collapsed at step 4") as caught:
         train(tiny_config("constant"), data, tmp_path / "run", quiet=True)
     assert len([one for one in caught if one.category is CollapseWarning]) == 1
-    assert read_metrics(tmp_path / "run")[0]["psi_spread"] == 0
+    assert read_metrics(tmp_path / "run")[0]["psi_feature_std"] == 0
 
 
 def test_every_figure_is_logged(tmp_path: Path, data: Dataset) -> None:
     train(tiny_config(), data, tmp_path / "run", quiet=True)
     rows = read_metrics(tmp_path / "run")
     assert [row["step"] for row in rows] == [4, 8, 12]
-    for name in ("seconds", "representation_loss", "critic_loss", "value_loss", "actor_loss", "phi_rank", "psi_spread"):
+    for name in (
+        "seconds",
+        "representation_loss",
+        "critic_loss",
+        "value_loss",
+        "actor_loss",
+        "phi_rank",
+        "psi_feature_std",
+    ):
         assert np.isfinite(rows[-1][name])
 
 
-@pytest.mark.parametrize(("method", "low", "high"), [("bc", 0.8, 1.0), ("blind", 0.0, 0.65)])
+@pytest.mark.parametrize(("method", "low", "high"), [("gcbc", 0.8, 1.0), ("goal_agnostic_bc", 0.0, 0.65)])
 def test_who_sees_the_goal_learns_where_to_go(tmp_path: Path, method: str, low: float, high: float) -> None:
     """In which direction the bar must move can only be known from state and goal together."""
     data = tiny_dataset(episodes=20)
-    settings = {"learning_rate": 1e-3, "method_config": {"learning_rate": 1e-3, "size": 64}, "shift": 0}
+    settings = {"learning_rate": 1e-3, "method_config": {"learning_rate": 1e-3, "size": 64}, "random_shift": 0}
     config = tiny_config(
         method, steps=200, batch_size=64, goals={"original": 1.0, "future": 0, "next_frame": 0}, **settings
     )
@@ -337,7 +345,9 @@ def test_vectors_train_through_the_same_loop(tmp_path: Path) -> None:
 def test_half_of_the_samples_are_mirrored_with_their_actions() -> None:
     of_our_worlds = Dataset.from_arrays(**tiny_dataset(actions=5).arrays(), config={"env": "gcb/Drawer-v0"})
     plain, mirrored = (
-        Sitting(tiny_config("bc", batch_size=64, shift=0, mirror=on), of_our_worlds, torch.device("cpu"))._next_frames()
+        Trainer(
+            tiny_config("gcbc", batch_size=64, random_shift=0, horizontal_flip=on), of_our_worlds, torch.device("cpu")
+        )._next_frames()
         for on in (False, True)
     )
     turned = (mirrored.state != plain.state).flatten(1).any(1)

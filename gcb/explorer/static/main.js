@@ -166,10 +166,10 @@ function doButton(text, running) {
 function onReady(status) {
   if (status.no_play) return;
   $("stage").hidden = false;
-  wire(status.tasks, status.by_example, changed);
+  wire(status.tasks, status.supports_analogy, changed);
   if (!status.tasks.includes(choices.task)) choices.task = null;
   if (!location.hash) choices.scene.video = choices.video = status.video; // as it was trained
-  if (!status.by_example) notice(`${status.method} cannot be told what to do by an example; show it a goal image instead.`);
+  if (!status.supports_analogy) notice(`${status.method} cannot be told what to do by an example; show it a goal image instead.`);
   showChoices(null, null);
   refresh().catch(complain);
 }

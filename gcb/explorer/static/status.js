@@ -3,7 +3,7 @@
 import { ask, Unreachable } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
-const WORLDS = { "gcb/ButtonDrawer-v0": "Button and Drawer", "gcb/Drawer-v0": "Drawer" };
+const ENVS = { "gcb/ButtonDrawer-v0": "Button and Drawer", "gcb/Drawer-v0": "Drawer" };
 const MODES = { goal: "by goal", strict: "by example", loose: "by loose example" };
 
 // Asks the server again and again; `onReady` hears once that there is an agent, `onMap` each time the map has changed.
@@ -73,7 +73,7 @@ function facts(status) {
     ["run", status.name],
     ["method", status.method],
     ["trained", `${status.steps.toLocaleString("en")} steps`],
-    ["world", WORLDS[status.world] ?? status.world ?? "unknown"],
+    ["environment", ENVS[status.env] ?? status.env ?? "unknown"],
     ...(rates.length ? [["success", rates.join(", ")]] : []),
   ];
   $("facts").replaceChildren(...shown.map(([name, value]) => {

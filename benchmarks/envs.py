@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.rows import Row, cpu_seconds
 from gcb.data import CollectConfig
 from gcb.data.rollout import ExpertRunner
-from gcb.envs import WORLDS, TabletopEnv, make_world
+from gcb.envs import ENVS, TabletopEnv, make_env
 from gcb.envs.bullet import pybullet
 from gcb.envs.expert import Expert
 from gcb.envs.layout import SUBSTEPS
@@ -22,7 +22,7 @@ COLLECTED = 25
 
 def run() -> list[Row]:
     rows = []
-    for env_id in WORLDS:
+    for env_id in ENVS:
         for video in (None, "builtin"):
             rows += _stepping(env_id, video)
         rows.append(_growth(env_id))
@@ -32,7 +32,7 @@ def run() -> list[Row]:
 
 def _stepping(env_id: str, video: str | None) -> list[Row]:
     """Steps of the environment and of the bare simulator in turns, in one scene after the other."""
-    env = make_world(env_id, video=video)
+    env = make_env(env_id, video=video)
     name = f"{env.layout.name}{' + video' if video else ''}"
     step, bare, place = 0.0, 0.0, 0.0
     for seed in range(SCENES):
@@ -64,7 +64,7 @@ def _bare_step(env: TabletopEnv) -> None:
 
 def _growth(env_id: str) -> Row:
     """What stays in memory after many scenes."""
-    env, rng = make_world(env_id), np.random.default_rng(0)
+    env, rng = make_env(env_id), np.random.default_rng(0)
 
     def build(count: int) -> None:
         for _ in range(count):
@@ -97,4 +97,4 @@ def _collecting(env_id: str) -> Row:
     runner.close()
     rate = transitions / seconds
     text = f"per core, goal rollouts included; 50,000 in {50_000 / rate / 2 / 60:.1f} minutes on two cores"
-    return Row(f"{WORLDS[env_id].name}: transitions/s collected", rate, None, text)
+    return Row(f"{ENVS[env_id].name}: transitions/s collected", rate, None, text)
