@@ -48,10 +48,9 @@ class Agent:
     ) -> np.ndarray:
         """The mean action towards `goal`, or for the task that leads from example[0] to example[1].
 
-        `first` is what was seen when the task began; left out, the task begins now. With `rng` the action is drawn from
-        the policy, with `eval_temperature` times its own eval_temperature: a mean can come to rest where a draw goes on (an evaluation in
-        our worlds takes .5). For whole episodes `start_task` is shorter, and faster where the task's features do not
-        change on the way.
+        `first` is the observation at the start of the task; if omitted, the task starts now. With `rng` the action is
+        sampled from the policy with `eval_temperature` times its standard deviation. For whole episodes `start_task` is
+        shorter, and faster where the task features do not depend on the state.
         """
         pursuit = self.start_task(observation if first is None else first, goal=goal, example=example)
         noise = None

@@ -92,11 +92,10 @@ def evaluate(
 ) -> Result:
     """Play `episodes` episodes of seeds that no training set uses, `batch` worlds at a time as one batch.
 
-    `world` is by default the one that the agent's dataset comes from; `gcb.envs.adapters` says how others' environments are
-    played. `mode` is "goal" (the goal image), or "strict" or "loose" (an example pair only; see `gcb.envs.scene`).
-    `workers` processes share the episodes. Actions are drawn from the policy with `eval_temperature` times its own spread (by
-    default the adapter's); 0 takes their mean. `video` is a file for a grid of the first `video_episodes` episodes. The
-    result depends on neither batch nor workers, but for the rounding of sums.
+    `env_spec` defaults to the environment of the agent's dataset. `mode` is "goal" (a goal image), or "strict" or
+    "loose" (an analogy: an example pair only). Actions are sampled with `eval_temperature` times the policy's standard
+    deviation; 0 takes the mean. `video` is a file for a grid of the first `video_episodes` episodes. The result depends
+    on neither `batch` nor `workers`, except for rounding.
     """
     env_spec = env_spec or env_spec_of(agent)
     eval_temperature = env_spec.adapter.eval_temperature if eval_temperature is None else eval_temperature

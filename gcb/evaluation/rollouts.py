@@ -44,7 +44,7 @@ class Player:
     """An agent and as many worlds as are to be played at once."""
 
     def __init__(self, agent: Agent, env_spec: EnvSpec, mode: str, size: int, eval_temperature: float = 0.0) -> None:
-        """`eval_temperature` is the share of the policy's own spread with which actions are drawn; 0 takes their mean."""
+        """Actions are sampled with `eval_temperature` times the policy's standard deviation; 0 takes the mean."""
         self.agent, self.mode, self.adapter, self.eval_temperature = agent, mode, env_spec.adapter, eval_temperature
         self.envs = [env_spec.make(mode) for _ in range(size)]
         self._check(env_spec)

@@ -71,7 +71,7 @@ class Method(nn.Module, ABC):
     config_type: ClassVar[type[Any]]
     """The frozen dataclass of its settings; each has a default and is checked when it is built."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """What differs for this method in a preset: changes of `gcb.runs.config.TrainConfig`, its own under "method_config"."""
+    """Changes of `TrainConfig` in a preset for this method; its own settings under "method_config"."""
     frames: frozenset[str] = frozenset()
     """Extra frames that it trains on: "first", "earlier"."""
     shifted_together: tuple[frozenset[str], ...] = ()

@@ -213,8 +213,8 @@ def check_same(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) 
     if run.config.microbatches != config.microbatches:
         parts = run.config.microbatches
         raise GCBError(
-            f"{path} was begun with {parts} processes or parts of a batch, and this would be {config.microbatches}. It goes "
-            f"on with `torchrun --nproc-per-node {parts}`, or in one process with --microbatches {parts}"
+            f"{path} was begun with {parts} processes or microbatches, not {config.microbatches}. Resume it with "
+            f"`torchrun --nproc-per-node {parts}`, or in one process with --microbatches {parts}"
         )
     found = differences(to_dict(run.config), to_dict(config))
     for what in ("fingerprint", "shapes"):
