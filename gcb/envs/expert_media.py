@@ -1,19 +1,16 @@
 """Pictures and figures of the worlds and their expert, for `gcb expert`, the demo and the docs."""
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from gcb.envs import TabletopEnv, make_env
 from gcb.envs.expert import Expert
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, write_atomically
-from gcb.utils.media import tile, write_video
+from gcb.utils.media import tile, write_png, write_video
 from gcb.utils.progress import Progress
 from gcb.utils.seeding import episode_noise, episode_seed
 from gcb.utils.statistics import Rate
@@ -83,11 +80,7 @@ def scene_sheet(env_id: str, path: Path, rows: int, seed: int, **options: Any) -
         example = info["example"]
         pictures += [observation["observation"], observation["desired_goal"], example.state_image, example.goal_image]
     env.close()
-    sheet, buffer = tile(pictures, columns=len(SHEET_COLUMNS), scale=2, labels=SHEET_COLUMNS * rows), io.BytesIO()
-    Image.fromarray(sheet).save(buffer, "PNG", optimize=True)
-    with disk_faults(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, buffer.getvalue())
+    write_png(path, tile(pictures, columns=len(SHEET_COLUMNS), scale=2, labels=SHEET_COLUMNS * rows))
 
 
 def _reset_in_turn(env: TabletopEnv, seed: int, index: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

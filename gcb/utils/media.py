@@ -1,5 +1,6 @@
 """Pictures for people: videos that browsers play, and grids of frames."""
 
+import io
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -10,9 +11,18 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from gcb.errors import GCBError
-from gcb.utils.files import atomic_file, disk_faults
+from gcb.utils.files import atomic_file, disk_faults, write_atomically
 
 LABEL_HEIGHT = 14
+
+
+def write_png(path: str | Path, image: np.ndarray) -> None:
+    """Write a uint8 (H, W, 3) image atomically, creating the directory if needed."""
+    path, buffer = Path(path), io.BytesIO()
+    Image.fromarray(image).save(buffer, "PNG", optimize=True)
+    with disk_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, buffer.getvalue())
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], fps: float) -> None:
