@@ -14,7 +14,7 @@ class GCBError(Exception):
     """
 
 
-def named(table: Mapping[str, Value], name: str, kind: str, also: str = "") -> Value:
+def lookup(table: Mapping[str, Value], name: str, kind: str, also: str = "") -> Value:
     """What stands under `name`; an error that knows the nearest name, or all of them and what `also` is accepted."""
     if name not in table:
         close = get_close_matches(name, table, n=1)

@@ -17,7 +17,7 @@ from gcb.data.output_dir import JOURNAL
 from gcb.errors import GCBError
 from gcb.runs.run_dir import POINTER, RECORD, Run, read_results
 from gcb.training.trainer import train
-from gcb.utils.files import folder_lock, read_json
+from gcb.utils.files import directory_lock, read_json
 from reliability import stage
 from reliability.attempts import attempt
 from reliability.rows import Row, counted, row
@@ -171,7 +171,7 @@ def _wait_until_free(folder: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
-            with folder_lock(folder):
+            with directory_lock(folder):
                 return
         except GCBError:
             time.sleep(0.01)

@@ -14,7 +14,7 @@ from gcb.evaluation.rollouts import Outcome
 from gcb.runs.run_dir import Run, read_results
 from gcb.sweep.folder import Folder
 from gcb.training.trainer import train
-from gcb.utils.files import folder_lock
+from gcb.utils.files import directory_lock
 from reliability import stage
 from reliability.attempts import attempt
 from reliability.rows import Row, row
@@ -85,7 +85,7 @@ def _hold_sweep(path: Path) -> None:
 
 def _hold(path: Path) -> None:
     path.mkdir(exist_ok=True)
-    with folder_lock(path):
+    with directory_lock(path):
         (path / ".held").touch()
         time.sleep(PATIENCE)
 

@@ -25,7 +25,7 @@ from gcb.data.format import PARTIAL
 from gcb.errors import GCBError
 from gcb.methods import METHODS
 from gcb.runs.run_dir import CONFIG, EVAL, POINTER, RECORD, Checkpoint, Run, read_results
-from gcb.utils.files import disk_faults, folder_lock, read_json, write_atomically, write_json
+from gcb.utils.files import directory_lock, explain_os_errors, read_json, write_atomically, write_json
 from gcb.utils.progress import duration
 
 CARD = "README.md"
@@ -40,9 +40,9 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, onnx
     if place.exists():
         raise GCBError(f"{place} is there already; name a new folder")
     staging = place.with_name(f".{place.name}{PARTIAL}")
-    with disk_faults(place):
+    with explain_os_errors(place):
         staging.mkdir(parents=True, exist_ok=True)
-        with folder_lock(staging):
+        with directory_lock(staging):
             try:
                 _fill(folder, staging)
                 if onnx:

@@ -34,7 +34,7 @@ from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.runs.dataset_record import fingerprint, shapes_of
 from gcb.runs.run_dir import Run
-from gcb.utils.files import disk_faults, folder_lock, read_json, write_atomically, write_json
+from gcb.utils.files import directory_lock, explain_os_errors, read_json, write_atomically, write_json
 from gcb.utils.progress import Progress
 from gcb.utils.statistics import Estimate, Rate
 
@@ -85,9 +85,9 @@ def analyse(
     if workers < 1:
         raise GCBError(f"workers is {workers}; it must be at least 1.")
     dataset, folder = dataset_of(agent.run, data), agent.run.path / FOLDER
-    with disk_faults(folder):
+    with explain_os_errors(folder):
         folder.mkdir(exist_ok=True)
-    with folder_lock(folder):
+    with directory_lock(folder):
         looking = Looking(agent, dataset, folder, size, seed, quiet)
         looking.at_arithmetic(options or {}, workers)  # first: a world that cannot be built is found at once
         looking.at_tasks()
@@ -154,7 +154,7 @@ class Looking:
             "figures": {name: hashlib.sha256(content).hexdigest() for name, content in self.figures.items()},
         }
         numbers = {"about": about, "skipped": self.skipped, **self.numbers}
-        with disk_faults(self.folder):
+        with explain_os_errors(self.folder):
             for name in set(FIGURES) - set(self.figures):
                 (self.folder / f"{name}.png").unlink(missing_ok=True)
             for name, content in self.figures.items():

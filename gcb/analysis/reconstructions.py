@@ -13,7 +13,7 @@ from gcb.agent.agent import Agent
 from gcb.data import Dataset
 from gcb.errors import GCBError
 from gcb.methods import METHODS
-from gcb.utils.files import disk_faults, write_atomically
+from gcb.utils.files import explain_os_errors, write_atomically
 from gcb.utils.media import tile
 
 COLUMNS = ("first frame", "frame", "drawn again", "sample")
@@ -52,7 +52,7 @@ def drawing_sheet(agent: Agent, dataset: Dataset, path: Path, *, rows: int = 8, 
     cells = [picture for row in zip(*columns, strict=True) for picture in row]
     buffer = io.BytesIO()
     Image.fromarray(tile(cells, len(COLUMNS), scale, labels=COLUMNS * rows)).save(buffer, "PNG", optimize=True)
-    with disk_faults(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, buffer.getvalue())
 

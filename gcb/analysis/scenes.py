@@ -17,7 +17,7 @@ from gcb.data.formats.npz import Archive
 from gcb.data.rollout import scene_numbers
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, write_atomically
+from gcb.utils.files import explain_os_errors, write_atomically
 from gcb.utils.progress import Progress
 from gcb.utils.seeding import episode_noise, episode_seed
 from gcb.utils.workers import run_in_order
@@ -96,7 +96,7 @@ def fresh_scenes(job: Job, count: int, keep: Path, *, workers: int = 1, quiet: b
     scenes = Scenes(**{one.name: np.stack([row[one.name] for row in rows]) for one in fields(Scenes)})
     buffer = io.BytesIO()
     np.savez_compressed(buffer, key=np.array(key), **{one.name: getattr(scenes, one.name) for one in fields(Scenes)})
-    with disk_faults(path):
+    with explain_os_errors(path):
         keep.mkdir(parents=True, exist_ok=True)
         write_atomically(path, buffer.getvalue())
     return scenes

@@ -15,7 +15,7 @@ from rich.table import Table as Grille
 from tyro.conf import Positional
 
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, write_atomically
+from gcb.utils.files import explain_os_errors, write_atomically
 
 # What needs torch is imported where it is used: other commands start without it.
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Table:
         rows = read_rows(self.results)
         text = make_table(rows, self.command(), at_end=self.at_end, task=self.task, paper=self.paper)
         if self.out:
-            with disk_faults(self.out):
+            with explain_os_errors(self.out):
                 self.out.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(self.out, text.encode())
         sys.stdout.write(text)

@@ -15,7 +15,7 @@ from gcb.data.rollout import CollectConfig, ExpertRunner
 from gcb.data.store import open_dataset
 from gcb.data.writer import CHECKPOINT_SECONDS, EpisodeWriter
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, folder_lock
+from gcb.utils.files import directory_lock, explain_os_errors
 from gcb.utils.progress import Progress
 from gcb.utils.workers import Runner, run_in_order
 
@@ -52,13 +52,13 @@ def collect(
     if workers < 1:
         raise GCBError(f"workers is {workers}; it must be at least 1")
     identity = {"config": config.record(), "versions": versions(config)}
-    with disk_faults(out, "Nothing was touched"):
+    with explain_os_errors(out, "Nothing was touched"):
         if is_finished(out, identity) and not (out / PARTIAL).exists():
             return _summary(out, kept=config.transitions)
     renderer = _try_out(make_runner, config)
-    with disk_faults(out):
+    with explain_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    with folder_lock(out):
+    with directory_lock(out):
         # Another process may have finished it since, or been killed while it put the files in place or cleared up.
         if is_finished(out, identity) or publish(out):
             clear(out)

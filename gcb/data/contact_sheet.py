@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, write_atomically
+from gcb.utils.files import explain_os_errors, write_atomically
 
 GAP = 4
 LABEL = 14
@@ -47,7 +47,7 @@ def contact_sheet(
             pen.text((left, upper + height * scale), label, GOAL_INK if label == "goal" else INK, font)
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG", optimize=True)
-    with disk_faults(path):
+    with explain_os_errors(path):
         write_atomically(path, buffer.getvalue())
     return Path(path)
 

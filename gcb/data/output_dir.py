@@ -8,7 +8,7 @@ from typing import Any
 
 from gcb.data.format import FIELDS, MANIFEST, PARTIAL, read_manifest
 from gcb.errors import GCBError
-from gcb.utils.files import read_json, sync_folder
+from gcb.utils.files import read_json, sync_directory
 
 IDENTITY = "identity.json"
 JOURNAL = "journal.json"
@@ -67,9 +67,9 @@ def publish(out: Path) -> bool:
     for name in read_json(partial / MANIFEST)["files"]:
         if (partial / name).is_file():
             os.replace(partial / name, out / name)
-    sync_folder(out)
+    sync_directory(out)
     os.replace(partial / MANIFEST, out / MANIFEST)
-    sync_folder(out)
+    sync_directory(out)
     clear(out)
     return True
 

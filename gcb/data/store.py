@@ -35,7 +35,7 @@ from gcb.data.format import (
     read_manifest,
 )
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, folder_lock, sha256, sync, sync_folder, write_json
+from gcb.utils.files import directory_lock, explain_os_errors, sha256, sync, sync_directory, write_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,9 +243,9 @@ def write_dataset(dataset: Dataset, out: str | os.PathLike[str]) -> Dataset:
     if folder.exists() and (not folder.is_dir() or os.listdir(folder)):
         raise GCBError(f"{folder} is there already and is not an empty folder; name a new or an empty one")
     staging = folder.with_name(f".{folder.name}{PARTIAL}")
-    with disk_faults(folder):
+    with explain_os_errors(folder):
         staging.mkdir(parents=True, exist_ok=True)
-        with folder_lock(staging):
+        with directory_lock(staging):
             try:
                 files = {f"{name}.npy": _write_array(staging, name, array) for name, array in dataset.arrays().items()}
                 write_json(staging / MANIFEST, make_manifest(_head(dataset), _counts(dataset), files))
@@ -253,7 +253,7 @@ def write_dataset(dataset: Dataset, out: str | os.PathLike[str]) -> Dataset:
             except BaseException:
                 shutil.rmtree(staging, ignore_errors=True)
                 raise
-        sync_folder(folder.parent)
+        sync_directory(folder.parent)
     return open_dataset(folder)
 
 

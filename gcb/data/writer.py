@@ -23,7 +23,7 @@ from gcb.data.episode import Episode
 from gcb.data.format import FIELDS, HEADER_BYTES, MANIFEST, PARTIAL, file_entry, make_manifest, npy_header
 from gcb.data.output_dir import IDENTITY, JOURNAL, publish
 from gcb.errors import GCBError
-from gcb.utils.files import CHUNK, disk_faults, read_json, sync, write_json
+from gcb.utils.files import CHUNK, explain_os_errors, read_json, sync, write_json
 
 CHECKPOINT_SECONDS = 2.0
 
@@ -65,7 +65,7 @@ class EpisodeWriter:
         self._hashes: dict[str, Any] = {}
         self._faulted = False
         self._last_checkpoint = time.monotonic()
-        with disk_faults(out, "Nothing was lost"):
+        with explain_os_errors(out, "Nothing was lost"):
             self._begin(identity)
 
     def __enter__(self) -> "EpisodeWriter":
@@ -195,7 +195,7 @@ class EpisodeWriter:
         """A failed or interrupted write leaves the files longer than the journal says, and the journal as it was."""
         advice = f"{self.kept:,} transitions are kept in {self.partial}; once there is room, the same command goes on"
         try:
-            with disk_faults(self.out, advice):
+            with explain_os_errors(self.out, advice):
                 yield
         except BaseException:
             self._faulted = True

@@ -16,7 +16,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from gcb.errors import GCBError, named
+from gcb.errors import GCBError, lookup
 
 
 class Adapter:
@@ -136,7 +136,7 @@ ADAPTERS: dict[str, Adapter] = {"gcb": TabletopAdapter(), "goal": Adapter(), "ac
 
 def adapter_named(name: str) -> Adapter:
     """The built-in adapter of this name."""
-    return named(ADAPTERS, name, "adapter")
+    return lookup(ADAPTERS, name, "adapter")
 
 
 def name_of(adapter: Adapter) -> str:

@@ -21,7 +21,7 @@ from gcb.envs.spec import MODES, EnvSpec, recorded_env_spec
 from gcb.errors import GCBError
 from gcb.evaluation.rollouts import Outcome, Played, Player, video_rows
 from gcb.runs.run_dir import EVAL, VIDEOS, Run, read_results
-from gcb.utils.files import disk_faults, updating, write_json
+from gcb.utils.files import explain_os_errors, file_lock, write_json
 from gcb.utils.media import write_video
 from gcb.utils.progress import Progress
 from gcb.utils.statistics import Rate
@@ -171,7 +171,7 @@ def evaluate_run(
 
 def _write(run: Run, result: Result) -> None:
     # Another evaluation of this run may be at work, in another mode.
-    with disk_faults(run.path / EVAL), updating(run.path / EVAL):
+    with explain_os_errors(run.path / EVAL), file_lock(run.path / EVAL):
         write_json(run.path / EVAL, {**read_results(run.path), result.mode: result.to_dict()})
 
 

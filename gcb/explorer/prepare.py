@@ -18,7 +18,7 @@ from gcb.data.format import HEADER_FAULTS
 from gcb.errors import GCBError
 from gcb.explorer.atlas import Atlas
 from gcb.runs.dataset_record import fingerprint
-from gcb.utils.files import disk_faults, write_atomically
+from gcb.utils.files import explain_os_errors, write_atomically
 
 COUNT = 1500
 """Tasks on the map: as many as the paper's figure has, and a map in seconds."""
@@ -92,6 +92,6 @@ def _write(atlas: Atlas, count: int) -> None:
         **{name: part for name, part in parts.items() if part is not None},
     )
     path = atlas.agent.run.path / KEPT
-    with disk_faults(path):
+    with explain_os_errors(path):
         path.parent.mkdir(exist_ok=True)
         write_atomically(path, buffer.getvalue())

@@ -3,7 +3,7 @@
 import os
 from importlib import import_module
 
-from gcb.errors import GCBError, named
+from gcb.errors import GCBError, lookup
 from gcb.methods.base import Batch, Method, MethodOutput, Shapes
 from gcb.methods.bc import GoalAgnosticBC, GoalConditionedBC
 from gcb.methods.cc_vae import CCVAE
@@ -32,7 +32,7 @@ def register(method: type[Method]) -> type[Method]:
 
 def method_named(name: str) -> type[Method]:
     """The method of this name."""
-    return named(METHODS, name, "method")
+    return lookup(METHODS, name, "method")
 
 
 def _import_plugins(names: str) -> None:

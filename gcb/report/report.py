@@ -13,7 +13,7 @@ from gcb.errors import GCBError
 from gcb.report import report_runs, report_success
 from gcb.report.html import join, safe, tag
 from gcb.report.run_groups import Group, grouped, read_runs
-from gcb.utils.files import disk_faults, write_atomically
+from gcb.utils.files import explain_os_errors, write_atomically
 
 TEMPLATE = Path(__file__).with_name("report.html")
 
@@ -31,7 +31,7 @@ def write_report(
         raise GCBError("a report needs at least one run.")
     groups, path = grouped(read_runs(runs)), Path(out)
     page = make_page(groups, title, command, when or datetime.now().astimezone())
-    with disk_faults(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, page.encode())
     return path

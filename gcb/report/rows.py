@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, write_atomically
+from gcb.utils.files import explain_os_errors, write_atomically
 from gcb.utils.statistics import Rate
 
 ALL = "all"
@@ -62,7 +62,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
     for row in sorted(rows):
         values = [str(value).lower() if isinstance(value, bool) else value for value in astuple(row)]
         writer.writerow([*values, *_rates(row)])
-    with disk_faults(path):
+    with explain_os_errors(path):
         write_atomically(path, text.getvalue().encode())
 
 

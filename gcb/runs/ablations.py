@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gcb.errors import GCBError, named
+from gcb.errors import GCBError, lookup
 from gcb.runs.config import TrainConfig, make_config
 from gcb.utils.dataclass_io import differences, to_dict
 
@@ -64,7 +64,7 @@ ABLATIONS: dict[str, Ablation] = {one.name: one for one in _ALL}
 
 def ablation_named(name: str) -> Ablation:
     """The ablation of this name."""
-    return named(ABLATIONS, name, "ablation")
+    return lookup(ABLATIONS, name, "ablation")
 
 
 def ablated_config(name: str, preset: str = "laptop", changes: Mapping[str, Any] | None = None) -> TrainConfig[Any]:

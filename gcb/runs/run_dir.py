@@ -32,7 +32,7 @@ import gcb
 from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig, read_config, write_config
 from gcb.utils.dataclass_io import differences, to_dict
-from gcb.utils.files import disk_faults, read_json, sha256, write_atomically, write_json
+from gcb.utils.files import explain_os_errors, read_json, sha256, write_atomically, write_json
 
 FORMAT, VERSION = "gcb-run", 1
 CONFIG, RECORD, POINTER = "config.yaml", "run.json", "checkpoint.json"
@@ -53,7 +53,7 @@ class Checkpoint:
 
 
 class Run:
-    """The folder of a run that exists; `begin` makes one."""
+    """The folder of a run that exists; `open_or_create` makes one."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -108,7 +108,7 @@ class Run:
             "state": (f"state-{step:08d}.pt", buffer.getvalue()),
         }
         files = {}
-        with disk_faults(self.path, "The last checkpoint is kept; once there is room, the same command goes on"):
+        with explain_os_errors(self.path, "The last checkpoint is kept; once there is room, the same command goes on"):
             for kind, (name, content) in contents.items():
                 write_atomically(self.path / name, content)
                 digest = hashlib.sha256(content).hexdigest()
@@ -117,7 +117,7 @@ class Run:
             if (metrics := self.path / METRICS).is_file():
                 pointer["metrics"] = {"bytes": metrics.stat().st_size, "sha256": sha256(metrics)}
             write_json(self.path / POINTER, pointer)
-            self.tidy()
+            self.remove_stale_files()
 
     def weights(self) -> tuple[dict[str, Tensor], Checkpoint]:
         """The networks of the last checkpoint. A run in training may replace it meanwhile; then the newer one."""
@@ -141,7 +141,7 @@ class Run:
             name = self.path / checkpoint.files["state"]["name"]
             raise GCBError(f"{name} is not a checkpoint's state, or holds more than data") from error
 
-    def tidy(self) -> None:
+    def remove_stale_files(self) -> None:
         """Remove checkpoints that are not the last, and what a kill left half-written; only a trainer's own files."""
         checkpoint = self.checkpoint()
         kept = {entry["name"] for entry in checkpoint.files.values()} if checkpoint else set()
@@ -197,7 +197,7 @@ def read_results(run: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
-def check_same(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) -> bool:
+def run_exists(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) -> bool:
     """Whether the run asked for stands in the folder already. Nothing is touched; another's folder is an error."""
     if not path.exists():
         return False
@@ -224,18 +224,18 @@ def check_same(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) 
     return True
 
 
-def begin(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) -> Run:
+def open_or_create(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) -> Run:
     """The run in this folder, new or as it was left; the caller holds the folder's lock."""
-    if not check_same(path, config, record):
-        with disk_faults(path):
+    if not run_exists(path, config, record):
+        with explain_os_errors(path):
             write_config(path / CONFIG, config)
             facts = {"format": FORMAT, "version": VERSION, "gcb": gcb.__version__}
             write_json(path / RECORD, {**record, **facts, "config_sha256": sha256(path / CONFIG)})
     run = Run(path)
     if run.checkpoint() is None:
         _check_never_saved(path, config)
-    with disk_faults(path, "Nothing was lost"):
-        run.tidy()
+    with explain_os_errors(path, "Nothing was lost"):
+        run.remove_stale_files()
     return run
 
 

@@ -10,7 +10,7 @@ from gcb.errors import GCBError
 from gcb.sweep.data_job import DataJob
 from gcb.sweep.jobs import Job
 from gcb.sweep.run_job import RUNS, RunJob
-from gcb.utils.files import disk_faults, folder_lock, write_atomically
+from gcb.utils.files import directory_lock, explain_os_errors, write_atomically
 
 JOBS, LOGS, FAILED, DATA, RESULTS = "jobs", "logs", "failed", "data", "results.csv"
 OURS = {JOBS, LOGS, FAILED, DATA, RESULTS, RUNS}
@@ -31,15 +31,15 @@ class Folder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make what a sweep writes into, and keep other sweeps out of it."""
-        with disk_faults(self.path):
+        with explain_os_errors(self.path):
             for name in (JOBS, LOGS, FAILED):
                 (self.path / name).mkdir(parents=True, exist_ok=True)
-        with folder_lock(self.path):
+        with directory_lock(self.path):
             yield
 
     def write_job(self, job: Job) -> None:
         """Keep what is asked of a job."""
-        with disk_faults(self.path / JOBS):
+        with explain_os_errors(self.path / JOBS):
             content = yaml.safe_dump(job.to_dict(), sort_keys=False, allow_unicode=True)
             write_atomically(self._job(job.name), content.encode())
 
@@ -82,12 +82,12 @@ class Folder:
 
     def fail(self, name: str, reason: str) -> None:
         """Keep why a job failed."""
-        with disk_faults(self._failure(name)):
+        with explain_os_errors(self._failure(name)):
             write_atomically(self._failure(name), f"{reason}\n".encode())
 
     def forget_failure(self, name: str) -> None:
         """A job that is tried again, or was done elsewhere, has not failed."""
-        with disk_faults(self._failure(name)):
+        with explain_os_errors(self._failure(name)):
             self._failure(name).unlink(missing_ok=True)
 
     def reason(self, name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gcb.errors import named
+from gcb.errors import lookup
 from gcb.methods import METHODS
 from gcb.sweep.grid import Grid, Variant
 
@@ -49,4 +49,4 @@ def ablation_grid(figure: str | None = None) -> Grid:
 def ready_grid(name: str) -> Grid:
     """The grid of this name."""
     grids = READY if name in READY else ready_grids()
-    return named(grids, name, "grid", also="; or name a .yaml file")()
+    return lookup(grids, name, "grid", also="; or name a .yaml file")()

@@ -14,7 +14,7 @@ from gcb.evaluation.evaluate import evaluate_run
 from gcb.methods import method_named
 from gcb.runs.config import TrainConfig, config_from_dict
 from gcb.runs.dataset_record import data_record
-from gcb.runs.run_dir import RECORD, Run, check_same, read_results
+from gcb.runs.run_dir import RECORD, Run, read_results, run_exists
 from gcb.sweep.jobs import State
 from gcb.training.loggers import read_metrics
 from gcb.utils.dataclass_io import to_dict
@@ -140,7 +140,7 @@ class RunJob:
         """The folder must hold this very run; its dataset may have been taken away once it was trained."""
         there = (self.data / MANIFEST).is_file()
         record = _record(self.data) if there else Run(self.folder).record
-        check_same(self.folder, self.config, record)
+        run_exists(self.folder, self.config, record)
 
     def _last_step(self) -> int:
         rows = read_metrics(self.folder)

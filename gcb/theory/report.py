@@ -24,7 +24,7 @@ from gcb.theory import (
     tell_apart,
 )
 from gcb.theory.verdicts import Verdict, save
-from gcb.utils.files import disk_faults
+from gcb.utils.files import explain_os_errors
 from gcb.utils.progress import Progress
 
 Section = tuple[list[Verdict], Any]
@@ -173,7 +173,7 @@ def run(
     if workers < 1:
         raise GCBError(f"workers is {workers}; at least 1 was expected.")
     folder = Path(out_dir)
-    with disk_faults(folder):
+    with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     results: dict[str, Section] = {}
     with Progress("theory", len(SECTIONS) + 2, "sections", quiet=quiet) as bar:
@@ -185,7 +185,7 @@ def run(
         deterministic = growth.deterministic_timings(size.deterministic_states, blocked_up_to=BLOCKED_UP_TO, seed=seed)
         bar.advance()
     verdicts = [verdict for name in SECTIONS for verdict in results[name][0]]
-    with disk_faults(folder):
+    with explain_os_errors(folder):
         save(verdicts, _numbers(results, deterministic + stochastic), folder)
         _draw(results, deterministic, stochastic, folder)
     return verdicts

@@ -13,7 +13,7 @@ from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig
 from gcb.runs.run_dir import METRICS, POINTER, Run
 from gcb.utils.dataclass_io import to_dict
-from gcb.utils.files import disk_faults, read_json, sync, write_atomically
+from gcb.utils.files import explain_os_errors, read_json, sync, write_atomically
 
 KEPT = "The last checkpoint is kept; once there is room, the same command goes on"
 
@@ -34,7 +34,7 @@ class JsonLines:
 
     def __init__(self, folder: Path, last_step: int) -> None:
         self.path = folder / METRICS
-        with disk_faults(self.path):
+        with explain_os_errors(self.path):
             rows = [line for line, row in _lines(self.path) if row["step"] <= last_step]
             kept = b"".join(rows)
             if not self.path.exists() or kept != self.path.read_bytes():
@@ -44,12 +44,12 @@ class JsonLines:
     def write(self, step: int, row: Mapping[str, float]) -> None:
         # JSON knows neither NaN nor infinity.
         plain = {name: value if math.isfinite(value) else None for name, value in row.items()}
-        with disk_faults(self.path, KEPT):
+        with explain_os_errors(self.path, KEPT):
             self._file.write((json.dumps({"step": step, **plain}) + "\n").encode())
             self._file.flush()
 
     def sync(self) -> None:
-        with disk_faults(self.path, KEPT):
+        with explain_os_errors(self.path, KEPT):
             sync(self._file)
 
     def close(self) -> None:

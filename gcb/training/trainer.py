@@ -23,14 +23,14 @@ from gcb.errors import GCBError
 from gcb.methods import Batch
 from gcb.runs.config import TrainConfig
 from gcb.runs.dataset_record import data_record, shapes_of
-from gcb.runs.run_dir import Run, begin, check_same
+from gcb.runs.run_dir import Run, open_or_create, run_exists
 from gcb.training.collapse import CollapseAlarm, representation_metrics
 from gcb.training.distributed import SINGLE, Distributed, gather, shared_config
 from gcb.training.learner import Learner, lr_multiplier
 from gcb.training.loggers import Logger, check_extras, open_loggers
 from gcb.training.loss_monitor import LossMonitor
 from gcb.training.malloc import keep_freed_memory
-from gcb.utils.files import disk_faults, folder_lock
+from gcb.utils.files import directory_lock, explain_os_errors
 from gcb.utils.progress import Progress
 
 SHOWN = ("representation_loss", "critic_loss", "value_loss", "actor_loss")
@@ -69,7 +69,7 @@ def train(
     config = shared_config(config, distributed.size)
     dataset = data if isinstance(data, Dataset) else open_dataset(data, preload=config.preload)
     path, record = Path(out), {"data": data_record(dataset)}
-    if done := distributed.broadcast_from_main(lambda: _finished(path) if check_same(path, config, record) else None):
+    if done := distributed.broadcast_from_main(lambda: _finished(path) if run_exists(path, config, record) else None):
         return done
     with torch.random.fork_rng(), _threads(config.threads), ExitStack() as closing:
         # Whatever is impossible is found here, before a folder is made.
@@ -92,10 +92,10 @@ def _moved_in(
     path: Path, config: TrainConfig[Any], record: Mapping[str, Any], closing: ExitStack
 ) -> TrainResult | None:
     """Make the run's folder this process's own until `closing`; what it holds if that is finished after all."""
-    with disk_faults(path):
+    with explain_os_errors(path):
         path.mkdir(parents=True, exist_ok=True)
-    closing.enter_context(folder_lock(path))
-    begin(path, config, record)
+    closing.enter_context(directory_lock(path))
+    open_or_create(path, config, record)
     return _finished(path)
 
 

@@ -31,7 +31,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield handle
             sync(handle)
         os.replace(temporary, path)
-        sync_folder(path.parent)
+        sync_directory(path.parent)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def sync(handle: IO[bytes]) -> None:
     os.fsync(handle.fileno())
 
 
-def sync_folder(folder: str | os.PathLike[str]) -> None:
+def sync_directory(folder: str | os.PathLike[str]) -> None:
     """Return only when the folder's names (renames, new files) are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -107,7 +107,7 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
+def directory_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Hold a folder for this process alone.
 
     The lock is on the folder itself: no file is left behind, and the system releases it when the process dies.
@@ -134,7 +134,7 @@ def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def updating(path: str | os.PathLike[str]) -> Iterator[None]:
+def file_lock(path: str | os.PathLike[str]) -> Iterator[None]:
     """Be the only one that reads, changes and writes a small file; whoever else wants to waits.
 
     The lock is a file beside it that goes when it is done with. A process that got hold of one already removed has
@@ -167,7 +167,7 @@ def _locked(lock: Path) -> int | None:
 
 
 @contextmanager
-def disk_faults(what: str | os.PathLike[str], advice: str = "Nothing was kept") -> Iterator[None]:
+def explain_os_errors(what: str | os.PathLike[str], advice: str = "Nothing was kept") -> Iterator[None]:
     """Turn the system's refusal to write (full disk, no permission) into an error a user can act on."""
     try:
         yield

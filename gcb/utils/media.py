@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from gcb.errors import GCBError
-from gcb.utils.files import atomic_file, disk_faults, write_atomically
+from gcb.utils.files import atomic_file, explain_os_errors, write_atomically
 
 LABEL_HEIGHT = 14
 
@@ -20,7 +20,7 @@ def write_png(path: str | Path, image: np.ndarray) -> None:
     """Write a uint8 (H, W, 3) image atomically, creating the directory if needed."""
     path, buffer = Path(path), io.BytesIO()
     Image.fromarray(image).save(buffer, "PNG", optimize=True)
-    with disk_faults(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, buffer.getvalue())
 
@@ -37,7 +37,7 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], fps: float) -> N
     first = next(remaining, None)
     if first is None:
         raise GCBError(f"There are no frames to write to {str(path)!r}.")
-    with disk_faults(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as handle:
             writers[path.suffix.lower()](handle.name, first, remaining, fps)

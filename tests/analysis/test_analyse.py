@@ -16,7 +16,7 @@ from gcb.data import CollectConfig, collect
 from gcb.errors import GCBError
 from gcb.report.text_tables import measured, share, tables_of
 from gcb.training.trainer import train
-from gcb.utils.files import folder_lock
+from gcb.utils.files import directory_lock
 from gcb.utils.statistics import Estimate, Rate
 
 SMALL = Size(samples=8, pool=60, scenes=3, points=30, rows=2)
@@ -146,7 +146,7 @@ def test_data_that_does_not_fit_or_is_gone(folder: Path, tmp_path: Path) -> None
 
 
 def test_two_at_once_are_kept_apart(folder: Path, numbers: dict[str, Any]) -> None:
-    with folder_lock(folder / "gcb" / FOLDER), pytest.raises(GCBError, match="is in use"):
+    with directory_lock(folder / "gcb" / FOLDER), pytest.raises(GCBError, match="is in use"):
         analyse(folder / "gcb", size=SMALL, quiet=True)
 
 

@@ -9,7 +9,7 @@ from helpers.faults import files_of
 
 from gcb.data import CollectConfig, collect, open_dataset
 from gcb.errors import GCBError
-from gcb.utils.files import folder_lock
+from gcb.utils.files import directory_lock
 
 
 def test_every_frame_stands_where_the_index_says(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_folder_in_use_is_left_to_its_user(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    with folder_lock(tmp_path / "data"), pytest.raises(GCBError, match="in use"):
+    with directory_lock(tmp_path / "data"), pytest.raises(GCBError, match="in use"):
         collect_numbers(tmp_path / "data")
     assert files_of(tmp_path / "data") == {}
 

@@ -13,7 +13,7 @@ from helpers.tiny import tiny_config
 
 import gcb.runs.run_dir
 from gcb.errors import GCBError
-from gcb.runs.run_dir import CONFIG, POINTER, RECORD, Run, begin
+from gcb.runs.run_dir import CONFIG, POINTER, RECORD, Run, open_or_create
 from gcb.utils.files import read_json
 
 RECORDED = {"data": {"fingerprint": "f", "shapes": {"observation": [32, 32, 3], "action": 2}}}
@@ -26,7 +26,7 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def new_run(path: Path, *, checkpoints: int = 1, **changes: Any) -> Run:
     path.mkdir(exist_ok=True)
-    run = begin(path, tiny_config("gcbc", **changes), RECORDED)
+    run = open_or_create(path, tiny_config("gcbc", **changes), RECORDED)
     for step in range(1, checkpoints + 1):
         run.save({"weight": torch.full((2, 3), float(step))}, {"note": step, "rng": torch.ones(4)}, step, 0.5, False)
     return run
@@ -65,7 +65,7 @@ def test_a_kill_between_two_files_leaves_the_checkpoint_before(
     with pytest.raises(KeyboardInterrupt):
         run.save({"weight": torch.zeros(2, 3)}, {"note": 2}, 2, 1.0, False)
     monkeypatch.undo()
-    again = begin(run.path, run.config, RECORDED)
+    again = open_or_create(run.path, run.config, RECORDED)
     assert again.weights()[0]["weight"][0, 0] == 1
     assert again.state()["note"] == 1
     assert not list(run.path.glob("*-00000002.*"))  # the next sitting clears up
@@ -75,7 +75,7 @@ def test_only_a_trainers_own_halves_are_cleared(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
     for name in (".weights-00000009.safetensors.7.tmp", ".checkpoint.json.7.tmp", ".eval.json.8.tmp"):
         (run.path / name).write_bytes(b"half")
-    run.tidy()
+    run.remove_stale_files()
     assert sorted(path.name for path in run.path.glob(".*")) == [".eval.json.8.tmp"]  # an evaluation is writing it
 
 
@@ -188,10 +188,10 @@ def test_a_changed_configuration_is_refused_field_by_field(tmp_path: Path) -> No
     with pytest.raises(
         GCBError, match=r"holds another run: iql\.discount is 0\.99 there and 0\.5 here; seed is 0"
     ) as error:
-        begin(run.path, tiny_config("gcbc", seed=1, iql={"discount": 0.5}), RECORDED)
+        open_or_create(run.path, tiny_config("gcbc", seed=1, iql={"discount": 0.5}), RECORDED)
     assert "steps" not in str(error.value)
     with pytest.raises(GCBError, match="dataset's fingerprint is 'f' there and 'g' here"):
-        begin(run.path, run.config, {"data": {**RECORDED["data"], "fingerprint": "g"}})
+        open_or_create(run.path, run.config, {"data": {**RECORDED["data"], "fingerprint": "g"}})
     assert before == {path.name: path.read_bytes() for path in run.path.iterdir()}
 
 
@@ -200,10 +200,10 @@ def test_folders_that_are_no_runs_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.png").write_bytes(b"cat")
     with pytest.raises(GCBError, match=r"photos holds other files \(cat\.png\)"):
-        begin(tmp_path / "photos", config, RECORDED)
+        open_or_create(tmp_path / "photos", config, RECORDED)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(GCBError, match="is a file"):
-        begin(tmp_path / "file", config, RECORDED)
+        open_or_create(tmp_path / "file", config, RECORDED)
     with pytest.raises(GCBError, match="is not a run: it has no run"):
         Run(tmp_path / "photos")
     with pytest.raises(GCBError, match="is not a folder"):
@@ -215,7 +215,7 @@ def test_a_kill_in_the_first_moments_is_no_hindrance(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run", checkpoints=0)
     (run.path / RECORD).unlink()
     (run.path / ".run.json.77.tmp").write_bytes(b"{")
-    begin(run.path, tiny_config("gcbc", seed=5), RECORDED)  # nothing was trained: any settings will do
+    open_or_create(run.path, tiny_config("gcbc", seed=5), RECORDED)  # nothing was trained: any settings will do
     assert sorted(os.listdir(run.path)) == [CONFIG, RECORD]
     with pytest.raises(GCBError, match="no checkpoint yet"):
         Run(run.path).weights()
@@ -233,7 +233,7 @@ def test_a_lost_pointer_is_no_new_beginning(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run", checkpoints=3, checkpoint_every=1)
     (run.path / POINTER).unlink()
     with pytest.raises(GCBError, match=r"checkpoint\.json is missing, but weights-00000003\.safetensors is there"):
-        begin(run.path, run.config, RECORDED)
+        open_or_create(run.path, run.config, RECORDED)
     assert weights_file(run).is_file()
 
 

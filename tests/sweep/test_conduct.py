@@ -14,7 +14,7 @@ from gcb.sweep.conduct import Conductor, Plan
 from gcb.sweep.data_job import DataJob
 from gcb.sweep.folder import Folder
 from gcb.sweep.grid import Grid
-from gcb.utils.files import folder_lock
+from gcb.utils.files import directory_lock
 
 pytestmark = pytest.mark.usefixtures("inline")
 
@@ -120,7 +120,7 @@ def test_results_keep_the_runs_of_earlier_grids(tmp_path: Path, data_root: Path)
 def test_a_second_sweep_on_one_folder_is_told_so(tmp_path: Path, data_root: Path, capsys) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with folder_lock(out):
+    with directory_lock(out):
         assert gcb(*words(out, data_root)) == 2
     assert f"{out} is in use" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ from helpers.small_sweeps import gcb, step_of, wait_until, words, worker_of
 
 from gcb.errors import GCBError
 from gcb.report.rows import read_rows
-from gcb.utils.files import folder_lock
+from gcb.utils.files import directory_lock
 
 RUN = "slide-blind-s0"
 STEPS = 150
@@ -21,7 +21,7 @@ LONG = (f"steps={STEPS}", "checkpoint_every=1", "log_every=1")
 def is_free(folder: Path) -> bool:
     """Whether nobody holds the folder any more."""
     try:
-        with folder_lock(folder):
+        with directory_lock(folder):
             return True
     except GCBError:
         return False

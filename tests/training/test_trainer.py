@@ -27,7 +27,7 @@ from gcb.training.collapse import CollapseWarning
 from gcb.training.learner import Learner
 from gcb.training.loggers import read_metrics
 from gcb.training.trainer import Trainer, TrainResult, train, turned_by_mirror
-from gcb.utils.files import folder_lock
+from gcb.utils.files import directory_lock
 
 
 @pytest.fixture(autouse=True)
@@ -265,7 +265,7 @@ def test_a_damaged_dataset_is_refused_before_a_folder_is_made(tmp_path: Path, da
 
 def test_two_at_once_in_one_folder_are_refused(tmp_path: Path, data: Dataset) -> None:
     (tmp_path / "run").mkdir()
-    with folder_lock(tmp_path / "run"), pytest.raises(GCBError, match="is in use"):
+    with directory_lock(tmp_path / "run"), pytest.raises(GCBError, match="is in use"):
         train(tiny_config("gcbc"), data, tmp_path / "run", quiet=True)
 
 

@@ -12,11 +12,11 @@ import pytest
 from gcb.errors import GCBError
 from gcb.utils.files import (
     atomic_file,
-    disk_faults,
-    folder_lock,
+    directory_lock,
+    explain_os_errors,
+    file_lock,
     read_json,
     sha256,
-    updating,
     write_atomically,
     write_json,
 )
@@ -83,12 +83,12 @@ def test_sha256_of_more_than_one_chunk(tmp_path: Path) -> None:
 
 
 def test_a_locked_folder_is_refused_until_it_is_free(tmp_path: Path) -> None:
-    with folder_lock(tmp_path), pytest.raises(GCBError, match="in use"), folder_lock(tmp_path):
+    with directory_lock(tmp_path), pytest.raises(GCBError, match="in use"), directory_lock(tmp_path):
         pass
-    with folder_lock(tmp_path):
+    with directory_lock(tmp_path):
         pass
     assert os.listdir(tmp_path) == []
-    with pytest.raises(GCBError, match="nowhere could not be opened"), folder_lock(tmp_path / "nowhere"):
+    with pytest.raises(GCBError, match="nowhere could not be opened"), directory_lock(tmp_path / "nowhere"):
         pass
 
 
@@ -97,14 +97,14 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(GCBError, match=r"could not be locked \(No locks available\)"), folder_lock(tmp_path):
+    with pytest.raises(GCBError, match=r"could not be locked \(No locks available\)"), directory_lock(tmp_path):
         pass
 
 
 def test_updates_wait_for_each_other_and_leave_no_trace(tmp_path: Path) -> None:
     def count() -> None:
         for _ in range(10):
-            with updating(path):
+            with file_lock(path):
                 write_json(path, {"count": read_json(path)["count"] + 1})
 
     path = tmp_path / "file"
@@ -116,13 +116,13 @@ def test_updates_wait_for_each_other_and_leave_no_trace(tmp_path: Path) -> None:
         thread.join()
     assert read_json(path) == {"count": 40}
     assert os.listdir(tmp_path) == ["file"]
-    with pytest.raises(FileNotFoundError), updating(path):
+    with pytest.raises(FileNotFoundError), file_lock(path):
         (tmp_path / "nowhere").read_bytes()
 
 
 def test_a_refusal_of_the_system_names_the_file_and_the_reason(tmp_path: Path) -> None:
     with (
         pytest.raises(GCBError, match=r"run could not be written: No such file or directory\. Nothing was kept"),
-        disk_faults("run"),
+        explain_os_errors("run"),
     ):
         write_atomically(tmp_path / "nowhere" / "file", b"")

@@ -21,7 +21,7 @@ from gcb.data.output_dir import clear, is_finished, publish
 from gcb.data.store import Dataset, open_dataset
 from gcb.data.writer import EpisodeWriter
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, folder_lock
+from gcb.utils.files import directory_lock, explain_os_errors
 from gcb.utils.progress import Progress
 
 Format = Literal["auto", "ogbench", "minari", "folder"]
@@ -91,13 +91,13 @@ def import_data(
     config = {**found.config, **options.record()}
     versions = {"python": platform.python_version(), "gcb": gcb.__version__, "numpy": np.__version__}
     identity = {"config": config, "versions": versions}
-    with disk_faults(out, "Nothing was touched"):
+    with explain_os_errors(out, "Nothing was touched"):
         if is_finished(out, identity) and not (out / PARTIAL).exists():
             return Imported(open_dataset(out), found.left_out, was_there=True)
     _check_all(found, options, quiet)
-    with disk_faults(out):
+    with explain_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    with folder_lock(out):
+    with directory_lock(out):
         if is_finished(out, identity) or publish(out):
             clear(out)
         else:

@@ -19,7 +19,7 @@ from gcb.data.format import PARTIAL
 from gcb.data.formats.episodes import Parts, Source, episode_of
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
-from gcb.utils.files import disk_faults, folder_lock, read_json, sha256
+from gcb.utils.files import directory_lock, explain_os_errors, read_json, sha256
 from gcb.utils.progress import Progress
 
 METADATA = "metadata.json"
@@ -180,9 +180,9 @@ def write_minari(dataset: Dataset, out: Path, *, quiet: bool = False) -> None:
     if goals.any() and not goals.all():
         raise GCBError(f"{int(goals.sum())} of {len(goals)} episodes have a goal; Minari needs one in all or in none")
     staging = out.with_name(f".{out.name}{PARTIAL}")
-    with disk_faults(out):
+    with explain_os_errors(out):
         staging.mkdir(parents=True, exist_ok=True)
-        with folder_lock(staging):
+        with directory_lock(staging):
             shutil.rmtree(staging / "data", ignore_errors=True)
             try:
                 _write(dataset, staging / "data", out.name, bool(goals.all()), quiet)

@@ -21,7 +21,7 @@ from gcb.data.formats.episodes import Parts, Source
 from gcb.data.formats.npz import Archive, Pieces, write_npz
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
-from gcb.utils.files import atomic_file, disk_faults, sha256
+from gcb.utils.files import atomic_file, explain_os_errors, sha256
 from gcb.utils.progress import Progress
 
 NEEDED = ("observations", "actions", "terminals")
@@ -145,7 +145,7 @@ def write_ogbench(dataset: Dataset, out: Path, episodes: range, *, quiet: bool =
     arrays[ABOUT] = np.array(json.dumps(about))
     pieces = _fetched(dataset.frames, frame, quiet)
     observations = Pieces((len(frame), *dataset.frames.shape[1:]), dataset.frames.dtype, pieces)
-    with disk_faults(out), atomic_file(out) as handle:
+    with explain_os_errors(out), atomic_file(out) as handle:
         write_npz(handle, {"observations": observations, **arrays})
 
 
