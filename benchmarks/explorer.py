@@ -20,9 +20,9 @@ from gcb.agent.build import build
 from gcb.data import CollectConfig, collect
 from gcb.envs import ENVS
 from gcb.explorer.choices import ByExample, SceneChoice
-from gcb.explorer.play import Event, play
-from gcb.explorer.studio import Studio
-from gcb.explorer.theatre import Theatre
+from gcb.explorer.episode import Event, play
+from gcb.explorer.scene_renderer import SceneRenderer
+from gcb.explorer.simulators import SimulatorPool
 from gcb.methods import Shapes
 from gcb.runs.config import make_config
 from gcb.training.trainer import train
@@ -44,8 +44,8 @@ def _watching(env: str) -> list[Row]:
     shapes = Shapes((64, 64, 3), 5)
     method, iql = build(make_config("gcb", "laptop"), shapes)
     agent = Agent(method.eval().requires_grad_(False), iql.requires_grad_(False), shapes, torch.device("cpu"))
-    studio = Studio(env, {"image_size": 64})
-    stage = Theatre(studio)._build()
+    studio = SceneRenderer(env, {"image_size": 64})
+    stage = SimulatorPool(studio)._build()
     steps, looks = [], []
     for seed in range(SCENES):
         choice = SceneChoice(seed=seed)

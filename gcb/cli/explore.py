@@ -35,12 +35,12 @@ class Explore:
     def run(self) -> None:
         _check_folder(self.run_folder)
         try:
-            from gcb.explorer.explorer import Explorer
+            from gcb.explorer.loader import RunLoader
             from gcb.explorer.serve import serve
         except ModuleNotFoundError as error:
             raise GCBError(f"the explorer needs {error.name}: pip install 'gcb[explore]'") from error
 
-        explorer = Explorer(self.run_folder, self.data, self.clips, self.device)
+        explorer = RunLoader(self.run_folder, self.data, self.clips, self.device)
         with suppress(KeyboardInterrupt):
             serve(explorer, self.host, self.port, self.names, self._announce)
         Console().print("The page is closed.")

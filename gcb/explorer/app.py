@@ -14,21 +14,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from gcb.errors import GCBError
-from gcb.explorer.choices import Asked, SceneChoice
-from gcb.explorer.explorer import Explorer
+from gcb.explorer.choices import SceneChoice, TaskRequest
 from gcb.explorer.guard import Application, Guard
+from gcb.explorer.loader import RunLoader
 
 # The page is to be there before torch is.
 if TYPE_CHECKING:
-    from gcb.explorer.show import Brief, Show
-    from gcb.explorer.studio import View
+    from gcb.explorer.scene_renderer import View
+    from gcb.explorer.session import Session, TaskSpec
 
 log = logging.getLogger(__name__)
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 NO_STORE = {"cache-control": "no-store"}
 
 
-def create_app(explorer: Explorer, names: Iterable[str] = ()) -> Application:
+def create_app(explorer: RunLoader, names: Iterable[str] = ()) -> Application:
     """The whole server; `names` are further host names by which it may be called."""
     app = FastAPI(title="gcb explorer", docs_url=None, redoc_url=None, openapi_url=None)
     _add_page(app)
@@ -54,7 +54,7 @@ def _add_page(app: FastAPI) -> None:
         return Response(static[name], media_type=kind, headers={"cache-control": "no-cache"})
 
 
-def _add_looks(app: FastAPI, explorer: Explorer) -> None:
+def _add_looks(app: FastAPI, explorer: RunLoader) -> None:
     """What can be seen without asking for anything to be done."""
 
     @app.get("/api/run")
@@ -67,12 +67,12 @@ def _add_looks(app: FastAPI, explorer: Explorer) -> None:
 
     @app.get("/api/task/{index}/{part}.png")
     def picture(index: int, part: Literal["state", "goal"]) -> Response:
-        from gcb.explorer.pictures import png
+        from gcb.explorer.images import png
 
         return Response(png(explorer.show.picture(index, part)), media_type="image/png", headers=NO_STORE)
 
 
-def _add_questions(app: FastAPI, explorer: Explorer) -> None:
+def _add_questions(app: FastAPI, explorer: RunLoader) -> None:
     """What depends on a visitor's choices."""
 
     @app.post("/api/scene")
@@ -81,17 +81,17 @@ def _add_questions(app: FastAPI, explorer: Explorer) -> None:
         return {"image": view.large_before, **_plain(view)}
 
     @app.post("/api/told")
-    def told(asked: Asked) -> dict[str, Any]:
+    def told(asked: TaskRequest) -> dict[str, Any]:
         brief = explorer.show.brief(asked)
         here = {"words": brief.here.words, "done": brief.here.done, **_plain(brief.here)}
         return {"before": brief.before, "after": brief.after, "words": brief.words, "here": here}
 
     @app.post("/api/understand")
-    def understand(asked: Asked) -> dict[str, Any]:
+    def understand(asked: TaskRequest) -> dict[str, Any]:
         return explorer.show.understand(asked)
 
     @app.post("/api/play")
-    async def play(asked: Asked) -> Response:
+    async def play(asked: TaskRequest) -> Response:
         show = explorer.show
         brief = await run_in_threadpool(show.ask, asked)
         return Film(_lines(show, brief), media_type="application/x-ndjson", headers=NO_STORE)
@@ -105,7 +105,7 @@ class Film(StreamingResponse):
             await super().stream_response(send)
 
 
-async def _lines(show: "Show", brief: "Brief") -> AsyncGenerator[bytes, None]:
+async def _lines(show: "Session", brief: "TaskSpec") -> AsyncGenerator[bytes, None]:
     """The events of an episode as lines of JSON, each as soon as it is there."""
     try:
         if show.stages().crowded:
@@ -127,7 +127,7 @@ def _line(event: dict[str, Any]) -> bytes:
 
 def _plain(view: "View") -> dict[str, Any]:
     """What the page's controls show of a scene."""
-    from gcb.explorer.words import share
+    from gcb.explorer.labels import share
 
     scene = view.scene
     return {"task": scene.task, "before": share(scene.opening), "after": share(scene.target)}

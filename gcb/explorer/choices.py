@@ -50,18 +50,18 @@ class ByGoal(Choice, frozen=True):
     after: Share | None = None
 
 
-class ByData(Choice, frozen=True):
+class ByDataset(Choice, frozen=True):
     """Told by a task of the dataset: a point of the map."""
 
     by: Literal["data"]
     index: Annotated[int, Field(ge=0, lt=1_000_000)]
 
 
-Told = Annotated[ByExample | ByGoal | ByData, Field(discriminator="by")]
+TaskChoice = Annotated[ByExample | ByGoal | ByDataset, Field(discriminator="by")]
 
 
-class Asked(Choice, frozen=True):
+class TaskRequest(Choice, frozen=True):
     """A scene, and what is to be done in it."""
 
     scene: SceneChoice
-    told: Told
+    told: TaskChoice

@@ -16,7 +16,7 @@ from gcb.analysis.projection import tsne
 from gcb.data import Dataset
 from gcb.data.format import HEADER_FAULTS
 from gcb.errors import GCBError
-from gcb.explorer.atlas import Atlas
+from gcb.explorer.task_index import TaskIndex
 from gcb.runs.dataset_record import fingerprint
 from gcb.utils.files import explain_os_errors, write_atomically
 
@@ -30,7 +30,7 @@ ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 Report = Callable[[str, float], object]
 
 
-def prepare(agent: Agent, dataset: Dataset, report: Report, count: int = COUNT) -> Atlas:
+def prepare(agent: Agent, dataset: Dataset, report: Report, count: int = COUNT) -> TaskIndex:
     """Embed tasks of the dataset, or read what was kept of the same weights and data; `report` is told how far it is.
 
     The map still has to be drawn: `draw_map`.
@@ -45,10 +45,10 @@ def prepare(agent: Agent, dataset: Dataset, report: Report, count: int = COUNT) 
         done += more
         report("embedding tasks of the dataset", done / count)
 
-    return Atlas(agent, dataset, sample_tasks(agent, dataset, count, SEED, advance=advance))
+    return TaskIndex(agent, dataset, sample_tasks(agent, dataset, count, SEED, advance=advance))
 
 
-def draw_map(atlas: Atlas, count: int = COUNT) -> None:
+def draw_map(atlas: TaskIndex, count: int = COUNT) -> None:
     """Place the tasks on a map by t-SNE of φ, and keep everything in the run's folder if that can be written."""
     if atlas.places is not None or atlas.tasks.phi is None:
         return
@@ -65,7 +65,7 @@ def _key(agent: Agent, dataset: Dataset, count: int) -> str:
     return json.dumps({"weights": weights, "data": fingerprint(dataset), "count": count, "seed": SEED, "version": 1})
 
 
-def _read(agent: Agent, dataset: Dataset, count: int) -> Atlas | None:
+def _read(agent: Agent, dataset: Dataset, count: int) -> TaskIndex | None:
     """What was kept, if it is whole and of these weights and data; whatever else is there is made anew."""
     assert agent.run is not None, "the explorer's agent is loaded from a run"
     try:
@@ -74,12 +74,12 @@ def _read(agent: Agent, dataset: Dataset, count: int) -> Atlas | None:
                 return None
             parts: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
         names = [one.name for one in fields(Tasks) if one.name in parts]
-        return Atlas(agent, dataset, Tasks(**{name: parts[name] for name in names}), parts["places"])
+        return TaskIndex(agent, dataset, Tasks(**{name: parts[name] for name in names}), parts["places"])
     except (OSError, KeyError, IndexError, GCBError, *ZIP_FAULTS, *HEADER_FAULTS):
         return None
 
 
-def _write(atlas: Atlas, count: int) -> None:
+def _write(atlas: TaskIndex, count: int) -> None:
     """Keep the atlas; a folder that cannot be written only costs time at the next start."""
     assert atlas.agent.run is not None, "the explorer's agent is loaded from a run"
     assert atlas.places is not None, "draw_map comes first"

@@ -8,7 +8,7 @@ import uvicorn
 
 from gcb.errors import GCBError
 from gcb.explorer.app import create_app
-from gcb.explorer.explorer import Explorer
+from gcb.explorer.loader import RunLoader
 
 PORTS, PORTS_TRIED = 65_536, 50
 _TAKEN = (errno.EADDRINUSE, errno.EACCES)
@@ -19,7 +19,7 @@ GRACE_SECONDS = 1
 class Server(uvicorn.Server):
     """Loads the run only when it can already answer: importing torch would otherwise delay the page."""
 
-    def __init__(self, settings: uvicorn.Config, explorer: Explorer) -> None:
+    def __init__(self, settings: uvicorn.Config, explorer: RunLoader) -> None:
         super().__init__(settings)
         self._explorer = explorer
 
@@ -28,7 +28,7 @@ class Server(uvicorn.Server):
         self._explorer.start()
 
 
-def serve(explorer: Explorer, host: str, port: int, names: Iterable[str], announce: Callable[[str], object]) -> None:
+def serve(explorer: RunLoader, host: str, port: int, names: Iterable[str], announce: Callable[[str], object]) -> None:
     """Serve until Ctrl-C; `announce` is told the page's address as soon as it can be opened."""
     with listen(host, port) as listener:
         settings = uvicorn.Config(

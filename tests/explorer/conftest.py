@@ -10,8 +10,8 @@ from helpers.explorer_server import loaded, serving
 from helpers.tiny import tiny_config
 
 from gcb.data import CollectConfig, collect
-from gcb.explorer.explorer import Explorer
-from gcb.explorer.studio import Studio
+from gcb.explorer.loader import RunLoader
+from gcb.explorer.scene_renderer import SceneRenderer
 from gcb.training.trainer import train
 
 WORLD = "gcb/ButtonDrawer-v0"
@@ -32,8 +32,8 @@ QUIET_BROWSER = [
 def _small_pictures() -> Iterator[None]:
     """Pictures for people as small as the agent's: TinyRenderer would otherwise take most of these tests' time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gcb.explorer.studio.LARGE", 64)
-        patch.setattr("gcb.explorer.play.FILM", 64)
+        patch.setattr("gcb.explorer.scene_renderer.DISPLAY_SIZE", 64)
+        patch.setattr("gcb.explorer.episode.EPISODE_SIZE", 64)
         yield
 
 
@@ -63,19 +63,19 @@ def run(trained: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def studio() -> Iterator[Studio]:
-    made = Studio(WORLD, {"image_size": 64})
+def studio() -> Iterator[SceneRenderer]:
+    made = SceneRenderer(WORLD, {"image_size": 64})
     yield made
     made.close()
 
 
 @pytest.fixture(scope="session")
-def explorer(run: Path) -> Explorer:
-    return Explorer(run)
+def explorer(run: Path) -> RunLoader:
+    return RunLoader(run)
 
 
 @pytest.fixture(scope="session")
-def url(explorer: Explorer) -> Iterator[str]:
+def url(explorer: RunLoader) -> Iterator[str]:
     """A server on which everything is ready."""
     with serving(explorer) as found:
         loaded(explorer)

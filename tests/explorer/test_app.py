@@ -10,7 +10,7 @@ import httpx
 import pytest
 from helpers.explorer_server import loaded, serving, wait_for, with_record
 
-from gcb.explorer.explorer import Explorer
+from gcb.explorer.loader import RunLoader
 from gcb.runs.run_dir import POINTER, RECORD
 
 GOOD: dict[str, Any] = {"scene": {"seed": 4}, "told": {"by": "example", "seed": 5}}
@@ -129,21 +129,21 @@ def test_a_foreign_page_may_not_start_an_episode(client: httpx.Client) -> None:
 
 
 def test_a_method_without_phi_has_no_map(trained: Callable[[str], Path]) -> None:
-    explorer = Explorer(trained("goal_agnostic_bc"))
+    explorer = RunLoader(trained("goal_agnostic_bc"))
     with serving(explorer) as url, httpx.Client(base_url=url, timeout=120) as client:
         loaded(explorer)
         assert client.get("/api/run").json()["map"] == {
             "state": "unavailable",
-            "what": "blind has no task embedding φ: there is nothing to draw a map of",
+            "what": "goal_agnostic_bc has no task embedding φ: there is nothing to draw a map of",
             "done": 0.0,
         }
         refused = client.post("/api/understand", json=GOOD)
         assert refused.status_code == 409
-        assert "blind has no task embedding φ" in refused.json()["reason"]
+        assert "goal_agnostic_bc has no task embedding φ" in refused.json()["reason"]
 
 
 def test_a_method_that_takes_no_examples_says_so(trained: Callable[[str], Path]) -> None:
-    explorer = Explorer(trained("gcbc"))
+    explorer = RunLoader(trained("gcbc"))
     with serving(explorer) as url, httpx.Client(base_url=url, timeout=120) as client:
         loaded(explorer)
         assert not client.get("/api/run").json()["supports_analogy"]
@@ -151,7 +151,7 @@ def test_a_method_that_takes_no_examples_says_so(trained: Callable[[str], Path])
         assert found.status_code == 200
         refused = client.post("/api/play", json=GOOD)
         assert refused.status_code == 422
-        assert "bc cannot be told what to do by an example; tell it by a goal image" in refused.json()["reason"]
+        assert "gcbc cannot be told what to do by an example; tell it by a goal image" in refused.json()["reason"]
 
 
 def test_another_world_cannot_be_acted_out_and_the_data_may_be_gone(run: Path, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_another_world_cannot_be_acted_out_and_the_data_may_be_gone(run: Path, t
         data["config"]["env"] = "Pendulum-v1"
         data["path"] = str(tmp_path / "nowhere")
 
-    explorer = Explorer(with_record(run, tmp_path / "run", elsewhere))
+    explorer = RunLoader(with_record(run, tmp_path / "run", elsewhere))
     with serving(explorer) as url, httpx.Client(base_url=url, timeout=120) as client:
         loaded(explorer)
         status = client.get("/api/run").json()
@@ -173,10 +173,10 @@ def test_another_world_cannot_be_acted_out_and_the_data_may_be_gone(run: Path, t
 
 
 def test_a_run_without_a_checkpoint_is_waited_for(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gcb.explorer.explorer.RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("gcb.explorer.loader.RETRY_SECONDS", 0.05)
     folder = with_record(run, tmp_path / "run", lambda data: data.update(path=None))
     (folder / POINTER).rename(tmp_path / POINTER)
-    explorer = Explorer(folder)
+    explorer = RunLoader(folder)
     with serving(explorer) as url, httpx.Client(base_url=url, timeout=120) as client:
         wait_for(lambda: explorer.state == "waiting")
         assert "no checkpoint yet" in client.get("/api/run").json()["reason"]
@@ -196,7 +196,7 @@ def test_a_run_without_a_checkpoint_is_waited_for(run: Path, tmp_path: Path, mon
 
 def test_a_run_that_vanishes_is_noticed_and_still_acts(run: Path, tmp_path: Path) -> None:
     folder = with_record(run, tmp_path / "run", lambda data: data.update(path=None))
-    explorer = Explorer(folder)
+    explorer = RunLoader(folder)
     with serving(explorer) as url, httpx.Client(base_url=url, timeout=120) as client:
         loaded(explorer)
         shutil.rmtree(folder)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from helpers.explorer_server import ActsAsTheExpert, loaded, serving, wait_for, with_record
 
-from gcb.explorer.explorer import Explorer
-from gcb.explorer.play import play
+from gcb.explorer.episode import play
+from gcb.explorer.loader import RunLoader
 
 PATIENCE = 120_000
 READY = "#do-it:not(:disabled)"
@@ -89,7 +89,7 @@ def test_nothing_can_be_begun_before_a_change_is_shown(visit: Callable[..., Any]
 
 
 def test_success_is_marked(
-    visit: Callable[..., Any], url: str, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+    visit: Callable[..., Any], url: str, explorer: RunLoader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def as_the_expert(stage: Any, brief: Any) -> Any:
         return play(ActsAsTheExpert(stage), stage, brief.here, goal=brief.here.after)  # pyright: ignore
@@ -191,11 +191,11 @@ def test_what_cannot_be_is_said_beside_the_controls(visit: Callable[..., Any], u
 def test_waiting_failing_vanishing_and_no_answer_each_have_a_face(
     visit: Callable[..., Any], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gcb.explorer.explorer.RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("gcb.explorer.loader.RETRY_SECONDS", 0.05)
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
     (folder / "checkpoint.json").rename(tmp_path / "checkpoint.json")
-    explorer = Explorer(folder)
+    explorer = RunLoader(folder)
     with serving(explorer) as url:
         page = visit(url + HERE)
         page.wait_for_selector("text=No checkpoint yet")
@@ -212,7 +212,7 @@ def test_waiting_failing_vanishing_and_no_answer_each_have_a_face(
 
 def test_a_run_of_another_world_says_why_nothing_moves(visit: Callable[..., Any], run: Path, tmp_path: Path) -> None:
     folder = with_record(run, tmp_path / "run", lambda data: data["config"].update(env="Pendulum-v1"))
-    explorer = Explorer(folder)
+    explorer = RunLoader(folder)
     with serving(explorer) as url:
         page = visit(url)
         page.wait_for_selector("text=Nothing to act out")
@@ -225,7 +225,7 @@ def test_a_run_of_another_world_says_why_nothing_moves(visit: Callable[..., Any]
 def test_an_agent_that_takes_no_examples_is_told_by_goal(
     visit: Callable[..., Any], trained: Callable[[str], Path]
 ) -> None:
-    explorer = Explorer(trained("gcbc"))
+    explorer = RunLoader(trained("gcbc"))
     with serving(explorer) as url:
         page = visit(url + "#scene=4")
         page.wait_for_selector(READY)

@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from gcb.explorer.choices import Asked, ByData, ByExample, ByGoal
+from gcb.explorer.choices import ByDataset, ByExample, ByGoal, TaskRequest
 
 GOOD = {"scene": {"seed": 1}, "told": {"by": "example", "seed": 2}}
 
@@ -15,11 +15,11 @@ GOOD = {"scene": {"seed": 1}, "told": {"by": "example", "seed": 2}}
     [
         ({"by": "example", "seed": 2, "turn": -180, "before": 0, "after": 1, "colors": 0}, ByExample),
         ({"by": "goal", "task": "drawer", "after": 0.5}, ByGoal),
-        ({"by": "data", "index": 7}, ByData),
+        ({"by": "data", "index": 7}, ByDataset),
     ],
 )
 def test_what_is_meant_is_understood(told: dict, kind: type) -> None:
-    assert type(Asked.model_validate_json(json.dumps({**GOOD, "told": told})).told) is kind
+    assert type(TaskRequest.model_validate_json(json.dumps({**GOOD, "told": told})).told) is kind
 
 
 @pytest.mark.parametrize(
@@ -43,17 +43,17 @@ def test_what_is_meant_is_understood(told: dict, kind: type) -> None:
 )
 def test_anything_else_is_refused(changes: dict) -> None:
     with pytest.raises(ValidationError):
-        Asked.model_validate_json(json.dumps({**GOOD, **changes}))
+        TaskRequest.model_validate_json(json.dumps({**GOOD, **changes}))
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_what_is_not_finite_is_refused(number: str) -> None:
     text = json.dumps({**GOOD, "told": {"by": "goal", "after": 0.123}}).replace("0.123", number)
     with pytest.raises(ValidationError):
-        Asked.model_validate_json(text)
+        TaskRequest.model_validate_json(text)
 
 
 def test_equal_choices_are_one_key() -> None:
-    first, second = Asked.model_validate(GOOD), Asked.model_validate(GOOD)
+    first, second = TaskRequest.model_validate(GOOD), TaskRequest.model_validate(GOOD)
     assert first == second
     assert hash(first.told) == hash(second.told)

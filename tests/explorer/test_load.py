@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx
 
-from gcb.explorer.explorer import Explorer
-from gcb.explorer.theatre import STAGES
+from gcb.explorer.loader import RunLoader
+from gcb.explorer.simulators import POOL_SIZE
 
 CLIENTS = 8
 ROUNDS = 8
@@ -38,7 +38,7 @@ def megabytes() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 
 
-def test_hundreds_of_requests_from_several_visitors_are_all_answered(url: str, explorer: Explorer) -> None:
+def test_hundreds_of_requests_from_several_visitors_are_all_answered(url: str, explorer: RunLoader) -> None:
     visit(url, 0)
     before, threads = megabytes(), threading.active_count()
     with ThreadPoolExecutor(CLIENTS) as pool:
@@ -48,14 +48,14 @@ def test_hundreds_of_requests_from_several_visitors_are_all_answered(url: str, e
     assert set(codes) == {200, 422}
     assert codes.count(422) == CLIENTS * ROUNDS
     theatre = explorer.show.stages()
-    assert len(theatre._idle) <= STAGES
+    assert len(theatre._idle) <= POOL_SIZE
     assert not theatre.crowded
     # Stages are the only thing that grows, once: two simulators each.
-    assert megabytes() - before < STAGES * 90 + 60
+    assert megabytes() - before < POOL_SIZE * 90 + 60
     assert threading.active_count() - threads < 60
 
 
-def test_visitors_who_leave_early_leave_nothing_behind(url: str, explorer: Explorer) -> None:
+def test_visitors_who_leave_early_leave_nothing_behind(url: str, explorer: RunLoader) -> None:
     asked = {"scene": {"seed": 0}, "told": {"by": "goal"}}
     with httpx.Client(base_url=url, timeout=300) as client:
         for _ in range(12):
@@ -63,4 +63,4 @@ def test_visitors_who_leave_early_leave_nothing_behind(url: str, explorer: Explo
                 next(stream.iter_lines())
         with client.stream("POST", "/api/play", json=asked) as stream:
             assert json.loads(list(stream.iter_lines())[-1])["kind"] == "end"
-    assert len(explorer.show.stages()._idle) <= STAGES
+    assert len(explorer.show.stages()._idle) <= POOL_SIZE

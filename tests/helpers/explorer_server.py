@@ -14,17 +14,17 @@ import uvicorn
 
 from gcb.envs.expert import Expert
 from gcb.explorer.app import create_app
-from gcb.explorer.explorer import Explorer
+from gcb.explorer.loader import RunLoader
 from gcb.explorer.serve import address, listen
-from gcb.explorer.show import Show
-from gcb.explorer.theatre import Stage
+from gcb.explorer.session import Session
+from gcb.explorer.simulators import SimulatorPair
 from gcb.methods import Shapes
 from gcb.runs.run_dir import RECORD
 from gcb.utils.files import read_json
 
 
 @contextmanager
-def serving(explorer: Explorer) -> Iterator[str]:
+def serving(explorer: RunLoader) -> Iterator[str]:
     """The explorer's server on a free port of this machine; its address."""
     listener = listen("127.0.0.1", 8400)
     server = uvicorn.Server(
@@ -49,7 +49,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     return found
 
 
-def loaded(explorer: Explorer) -> Show:
+def loaded(explorer: RunLoader) -> Session:
     """The explorer's show with its map."""
     wait_for(lambda: explorer.status().get("map", {}).get("state") in ("ready", "unavailable"))
     return explorer.show
@@ -69,7 +69,7 @@ class ActsAsTheExpert:
 
     shapes = Shapes((64, 64, 3), 5)
 
-    def __init__(self, stage: Stage, idle: bool = False) -> None:
+    def __init__(self, stage: SimulatorPair, idle: bool = False) -> None:
         self.stage, self.idle, self.told = stage, idle, None
 
     def start_task(self, first: np.ndarray, **told: Any) -> "ActsAsTheExpert":

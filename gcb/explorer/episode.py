@@ -9,11 +9,11 @@ from gcb.agent.agent import Agent, Example
 from gcb.envs import TabletopEnv
 from gcb.envs.adapters import TabletopAdapter
 from gcb.envs.expert import Expert
-from gcb.explorer.pictures import data_url
-from gcb.explorer.studio import View
-from gcb.explorer.theatre import Stage
+from gcb.explorer.images import data_url
+from gcb.explorer.scene_renderer import View
+from gcb.explorer.simulators import SimulatorPair
 
-FILM = 192
+EPISODE_SIZE = 192
 """Side of a film's pictures: drawing them is most of a step's time, and grows with the area."""
 LINGER = 10
 """Steps for which the expert goes on after success: its drawer is then where it shall be."""
@@ -22,7 +22,7 @@ Event = dict[str, Any]
 
 
 def play(
-    agent: Agent, stage: Stage, view: View, *, goal: np.ndarray | None = None, example: Example | None = None
+    agent: Agent, stage: SimulatorPair, view: View, *, goal: np.ndarray | None = None, example: Example | None = None
 ) -> Iterator[Event]:
     """The events of one episode: "start", "step" for each step with its pictures, "end" with the verdict.
 
@@ -33,7 +33,7 @@ def play(
     stage.expert.reset(options={"scene": view.scene})
     observation = seen["observation"]
     pursuit = agent.start_task(observation, goal=goal, example=example)
-    expert = ExpertAtWork(stage.expert)
+    expert = ExpertRollout(stage.expert)
     yield {"kind": "start", "words": view.words, "done": view.done, "step": 0, **_pictures(stage.agent, observation)}
     reached_at, success, over, step = None, view.done, False, 0
     draw = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def play(
     yield {"kind": "end", "reached_at": reached_at, "at_end": success, "expert_reached_at": expert.reached_at}
 
 
-class ExpertAtWork:
+class ExpertRollout:
     """What the expert does in the same scene, until it has done it."""
 
     def __init__(self, env: TabletopEnv) -> None:
@@ -73,11 +73,11 @@ class ExpertAtWork:
         if info["success"] and self.reached_at is None:
             self.reached_at = self._steps
         self._over = truncated or (self.reached_at is not None and self._steps >= self.reached_at + LINGER)
-        return data_url(self._env.image(FILM))
+        return data_url(self._env.image(EPISODE_SIZE))
 
 
 def _pictures(env: TabletopEnv, observation: np.ndarray) -> Event:
-    return {"agent": data_url(env.image(FILM)), "seen": data_url(observation)}
+    return {"agent": data_url(env.image(EPISODE_SIZE)), "seen": data_url(observation)}
 
 
 def _number(value: np.ndarray) -> float | None:

@@ -12,8 +12,8 @@ from gcb.data import Dataset, open_dataset
 from gcb.envs.layout import BOTTOM_CLOSED, HANDLE_CLOSED, TRAVEL
 from gcb.errors import GCBError
 from gcb.explorer import prepare as module
-from gcb.explorer.atlas import Atlas, Wanted
 from gcb.explorer.prepare import KEPT, draw_map, prepare
+from gcb.explorer.task_index import TaskIndex, Wanted
 
 
 class PixelAgent:
@@ -35,7 +35,7 @@ def frame(*pixel: int) -> np.ndarray:
 FRAMES = np.stack([frame(value, 0, 0) for value in (0, 10, 20, 30, 40, 50, 60, 70)])
 
 
-def by_hand(**others: Any) -> Atlas:
+def by_hand(**others: Any) -> TaskIndex:
     """Four tasks (0, 10), (20, 30), (40, 60) and (50, 70), of two episodes."""
     agent = cast(Agent, PixelAgent())
     dataset = Dataset.from_arrays(FRAMES, np.zeros((7, 5), np.float32), [7], **others)
@@ -50,7 +50,7 @@ def by_hand(**others: Any) -> Atlas:
         psi_state=agent.psi(FRAMES[state]),
         psi_goal=agent.psi(FRAMES[goal]),
     )
-    return Atlas(agent, dataset, tasks)
+    return TaskIndex(agent, dataset, tasks)
 
 
 def test_neighbours_are_the_nearest_in_phi() -> None:

@@ -15,11 +15,11 @@ from gcb.envs.layout import CABINET_HIGH, CABINET_LOW, DRAWER_TOLERANCE, SETTLED
 from gcb.envs.scene import Scene, draw_analogy, draw_scene, reachable
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
-from gcb.explorer.pictures import data_url
-from gcb.explorer.words import button_words, drawer_words, share
+from gcb.explorer.images import data_url
+from gcb.explorer.labels import button_words, drawer_words, share
 from gcb.utils.seeding import episode_seed
 
-LARGE = 256
+DISPLAY_SIZE = 256
 """Side of the pictures for people; the agent sees those of its dataset."""
 KEPT = 128
 """Views of each kind that are kept at hand, some 40 KB each."""
@@ -52,7 +52,7 @@ class View:
         return drawer_words(share(self.scene.opening), share(self.scene.target))
 
 
-class Studio:
+class SceneRenderer:
     """Draws scenes and looks at them, in simulators of its own; one visitor's look at a time, each a fraction of a
     second.
     """
@@ -62,7 +62,7 @@ class Studio:
         self._source = clips or "builtin"
         self._env, self._options = env, {name: value for name, value in options.items() if name != "video"}
         self._lock = threading.Lock()
-        self._small, self._large = self.make(), self.make(image_size=LARGE)
+        self._small, self._large = self.make(), self.make(image_size=DISPLAY_SIZE)
         self._bank: Bank = open_bank(self._source, "eval")
         self.scene = lru_cache(KEPT)(self._scene)
         self.here = lru_cache(KEPT)(self._here)

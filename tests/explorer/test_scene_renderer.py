@@ -8,13 +8,13 @@ import pytest
 from gcb.envs.layout import TRAVEL
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
-from gcb.explorer.studio import Studio
-from gcb.explorer.words import words_of_change
+from gcb.explorer.labels import words_of_change
+from gcb.explorer.scene_renderer import SceneRenderer
 
 SCENE = SceneChoice(seed=4)  # its own task is "drawer", as the first test sees
 
 
-def test_a_scene_is_its_number(studio: Studio) -> None:
+def test_a_scene_is_its_number(studio: SceneRenderer) -> None:
     view = studio.scene(SCENE)
     studio.scene(SceneChoice(seed=12))
     again = studio._scene(SCENE)
@@ -25,21 +25,21 @@ def test_a_scene_is_its_number(studio: Studio) -> None:
     assert not view.done
 
 
-def test_a_clip_changes_nothing_but_the_background(studio: Studio) -> None:
+def test_a_clip_changes_nothing_but_the_background(studio: SceneRenderer) -> None:
     plain, filmed = studio.scene(SCENE), studio.scene(SceneChoice(seed=4, video=True))
     assert filmed.scene.clip is not None
     assert replace(filmed.scene, clip=None) == plain.scene
     assert not np.array_equal(filmed.before, plain.before)
 
 
-def test_an_example_is_the_same_task_elsewhere(studio: Studio) -> None:
+def test_an_example_is_the_same_task_elsewhere(studio: SceneRenderer) -> None:
     here, there = studio.scene(SCENE).scene, studio.there(SCENE, ByExample(seed=5)).scene
     assert (there.task, there.opening, there.target) == (here.task, here.opening, here.target)
     assert there.cabinet_xy != here.cabinet_xy
     assert there.colors != here.colors
 
 
-def test_each_choice_changes_what_it_names(studio: Studio) -> None:
+def test_each_choice_changes_what_it_names(studio: SceneRenderer) -> None:
     there = studio.there(SCENE, ByExample(seed=5)).scene
     recoloured = studio.there(SCENE, ByExample(seed=5, colors=1)).scene
     assert replace(recoloured, colors=there.colors) == there
@@ -52,21 +52,21 @@ def test_each_choice_changes_what_it_names(studio: Studio) -> None:
     assert moved.words == "open the drawer: 10 to 90 %"
 
 
-def test_the_scene_takes_the_task_it_is_told(studio: Studio) -> None:
+def test_the_scene_takes_the_task_it_is_told(studio: SceneRenderer) -> None:
     pressed = studio.here(SCENE, "button", None)
     assert pressed.words.startswith("press the button: lower drawer ")
     opening = studio.scene(SCENE).scene.opening
     assert studio.here(SCENE, "drawer", opening / TRAVEL).done
 
 
-def test_impossible_choices_are_named(studio: Studio) -> None:
+def test_impossible_choices_are_named(studio: SceneRenderer) -> None:
     with pytest.raises(GCBError, match=r"must move by at least 38 % of its way"):
         studio.there(SCENE, ByExample(seed=5, before=0.5, after=0.6))
     with pytest.raises(GCBError, match="task is 'juggle'; accepted: drawer, button"):
         studio.there(SCENE, ByExample(seed=5, task="juggle"))
 
 
-def test_an_expert_that_always_fails_is_reported(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expert_that_always_fails_is_reported(studio: SceneRenderer, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(scene: object) -> None:
         raise GCBError("no")
 

@@ -12,14 +12,14 @@ from gcb.explorer.errors import NotLoaded
 
 # Torch and the simulator take a second or two to import.
 if TYPE_CHECKING:
-    from gcb.explorer.show import Show
+    from gcb.explorer.session import Session
 
 RETRY_SECONDS = 2.0
 LOW_PRIORITY = 15
 log = logging.getLogger(__name__)
 
 
-class Explorer:
+class RunLoader:
     """A run, and once it is loaded what can be shown of it. A run that is not whole yet is tried again."""
 
     def __init__(self, run: Path, data: Path | None = None, clips: Path | None = None, device: str = "cpu") -> None:
@@ -28,7 +28,7 @@ class Explorer:
         self.state: Literal["loading", "waiting", "failed", "ready"] = "loading"
         """"waiting": for the first checkpoint of a run that has begun."""
         self.reason = "the agent is still being loaded."
-        self._show: Show | None = None
+        self._show: Session | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._load, name="explorer", daemon=True)
 
@@ -41,7 +41,7 @@ class Explorer:
         self._closed.set()
 
     @property
-    def show(self) -> "Show":
+    def show(self) -> "Session":
         """What can be shown, or an error that says why nothing can be."""
         if self._show is None:
             raise NotLoaded(self.reason)
@@ -69,13 +69,13 @@ class Explorer:
             self._show.prepare_map(self._data)
 
     def _try_to_load(self) -> None:
-        from gcb.explorer.show import load_show
+        from gcb.explorer.session import load_session
         from gcb.runs.run_dir import Run
 
         if Run(self.run).checkpoint() is None:
             self.state, self.reason = "waiting", f"{self.run} has no checkpoint yet: its training has only begun."
             return
-        self._show = load_show(self.run, self._clips, self._device)
+        self._show = load_session(self.run, self._clips, self._device)
         self.state, self.reason = "ready", ""
 
 

@@ -13,21 +13,21 @@ from gcb.analysis.geometry import WORLDS
 from gcb.data import open_dataset
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import env_spec_of
-from gcb.explorer.atlas import Atlas, Wanted
-from gcb.explorer.choices import Asked, ByData, ByExample, ByGoal, SceneChoice
+from gcb.explorer.choices import ByDataset, ByExample, ByGoal, SceneChoice, TaskRequest
+from gcb.explorer.episode import Event, play
 from gcb.explorer.errors import NotThere
-from gcb.explorer.pictures import data_url
-from gcb.explorer.play import Event, play
+from gcb.explorer.images import data_url
 from gcb.explorer.prepare import draw_map, prepare
-from gcb.explorer.studio import Studio, View
-from gcb.explorer.theatre import Stage, Theatre
+from gcb.explorer.scene_renderer import SceneRenderer, View
+from gcb.explorer.simulators import SimulatorPair, SimulatorPool
+from gcb.explorer.task_index import TaskIndex, Wanted
 from gcb.runs.run_dir import read_results
 
 NEIGHBOURS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Brief:
+class TaskSpec:
     """What the agent is asked to do, and by which pictures."""
 
     here: View
@@ -45,7 +45,7 @@ class Brief:
 
 
 @dataclass
-class MapState:
+class MapStatus:
     """How far the map is. "neighbours": the tasks are embedded, the map is being drawn."""
 
     state: Literal["preparing", "neighbours", "ready", "unavailable"] = "preparing"
@@ -54,18 +54,18 @@ class MapState:
 
 
 @dataclass
-class Show:
+class Session:
     """An agent, the world it acts in if that can be simulated, and its atlas once that is made."""
 
     agent: Agent
-    studio: Studio | None
-    theatre: Theatre | None
+    studio: SceneRenderer | None
+    theatre: SimulatorPool | None
     no_play: str | None
     """Why nothing can be acted out, if so."""
     success: Mapping[str, float]
     """By mode of evaluation."""
-    atlas: Atlas | None = None
-    map: MapState = field(default_factory=MapState)
+    atlas: TaskIndex | None = None
+    map: MapStatus = field(default_factory=MapStatus)
 
     def facts(self) -> dict[str, Any]:
         """What the page says about the run."""
@@ -87,27 +87,27 @@ class Show:
     def scene(self, choice: SceneChoice) -> View:
         return self._studio().scene(choice)
 
-    def brief(self, asked: Asked) -> Brief:
+    def brief(self, asked: TaskRequest) -> TaskSpec:
         """What the agent is asked to do; an error if it cannot be asked so."""
         studio, told = self._studio(), asked.told
         if isinstance(told, ByExample):
             there, here = studio.there(asked.scene, told), studio.here(asked.scene, told.task, told.after)
-            return Brief(here, (there.before, there.after), there.large_before, there.large_after, there.words)
+            return TaskSpec(here, (there.before, there.after), there.large_before, there.large_after, there.words)
         if isinstance(told, ByGoal):
             here = studio.here(asked.scene, told.task, told.after)
-            return Brief(here, None, here.large_before, here.large_after, here.words)
+            return TaskSpec(here, None, here.large_before, here.large_after, here.words)
         return self._brief_by_data(asked.scene, told)
 
-    def understand(self, asked: Asked) -> dict[str, Any]:
+    def understand(self, asked: TaskRequest) -> dict[str, Any]:
         """The tasks that the agent finds alike, and the goal that it infers."""
         brief, atlas = self.brief(asked), self._atlas()
-        own = asked.told.index if isinstance(asked.told, ByData) else None
+        own = asked.told.index if isinstance(asked.told, ByDataset) else None
         found: dict[str, Any] = {"neighbours": atlas.neighbours(brief.pair, NEIGHBOURS, own), "inferred": None}
         if atlas.has_arithmetic:
             found["inferred"] = atlas.inferred(brief.here.before, brief.pair, _wanted(brief.here))
         return found
 
-    def ask(self, asked: Asked) -> Brief:
+    def ask(self, asked: TaskRequest) -> TaskSpec:
         """The brief for an episode, if the agent can be told so and there is room for another visitor."""
         brief, method = self.brief(asked), self.agent.method
         if brief.example is not None and not method.supports_analogy:
@@ -115,13 +115,13 @@ class Show:
         self.stages().check()
         return brief
 
-    def stages(self) -> Theatre:
+    def stages(self) -> SimulatorPool:
         """Where episodes are played."""
         if self.theatre is None:
             raise NotThere(f"{self.no_play}.")
         return self.theatre
 
-    def play(self, stage: Stage, brief: Brief) -> Iterator[Event]:
+    def play(self, stage: SimulatorPair, brief: TaskSpec) -> Iterator[Event]:
         """The events of an episode."""
         here = brief.here
         if brief.example is None:
@@ -152,48 +152,48 @@ class Show:
             if dataset.frames.ndim != 4 or dataset.frames.shape[1:] != self.agent.shapes.observation:
                 raise GCBError(f"{dataset.path} has frames {dataset.frames.shape[1:]}, which cannot be shown")
             self.atlas = prepare(self.agent, dataset, self._report)
-            self.map = MapState("neighbours", "drawing the map", 1.0)
+            self.map = MapStatus("neighbours", "drawing the map", 1.0)
             draw_map(self.atlas)
-            self.map = MapState("ready", "", 1.0)
+            self.map = MapStatus("ready", "", 1.0)
         except GCBError as error:
             state = "ready" if self.atlas is not None and self.atlas.places is not None else "unavailable"
-            self.map = MapState(state, str(error).rstrip("."), self.map.done)
+            self.map = MapStatus(state, str(error).rstrip("."), self.map.done)
 
     def _report(self, what: str, done: float) -> None:
-        self.map = MapState("preparing", what, min(1.0, done))
+        self.map = MapStatus("preparing", what, min(1.0, done))
 
-    def _brief_by_data(self, choice: SceneChoice, told: ByData) -> Brief:
+    def _brief_by_data(self, choice: SceneChoice, told: ByDataset) -> TaskSpec:
         atlas, studio = self._atlas(), self._studio()
         before, after = atlas.pair(told.index)
         task = str(atlas.tasks.task[told.index])
         known = task if task in studio.layout.tasks else None
         here = studio.here(choice, known, atlas.after(told.index) if known == "drawer" else None)
-        return Brief(
+        return TaskSpec(
             here, (before, after), data_url(before, exact=True), data_url(after, exact=True), atlas.words[told.index]
         )
 
-    def _studio(self) -> Studio:
+    def _studio(self) -> SceneRenderer:
         if self.studio is None:
             raise NotThere(f"{self.no_play}.")
         return self.studio
 
-    def _atlas(self) -> Atlas:
+    def _atlas(self) -> TaskIndex:
         if self.atlas is None:
             raise NotThere(f"the dataset's tasks are not at hand: {self.map.what}.")
         return self.atlas
 
 
-def load_show(run: Path, clips: Path | None, device: str) -> Show:
+def load_session(run: Path, clips: Path | None, device: str) -> Session:
     """The agent of a run with its world; the atlas is made later."""
     agent = load(run, device)
     try:
         env_spec = env_spec_of(agent)
         if env_spec.env not in WORLDS:
             raise GCBError(f"its world is {env_spec.env!r}; it can be only in {' or '.join(WORLDS)}")
-        studio = Studio(env_spec.env, env_spec.options, clips)
+        studio = SceneRenderer(env_spec.env, env_spec.options, clips)
     except GCBError as error:
-        return Show(agent, None, None, f"the agent cannot be watched: {error}".rstrip("."), _success(run))
-    return Show(agent, studio, Theatre(studio), None, _success(run))
+        return Session(agent, None, None, f"the agent cannot be watched: {error}".rstrip("."), _success(run))
+    return Session(agent, studio, SimulatorPool(studio), None, _success(run))
 
 
 def _success(run: Path) -> dict[str, float]:

@@ -11,18 +11,18 @@ from helpers.explorer_server import ActsAsTheExpert
 from gcb.agent.agent import Agent, load
 from gcb.errors import GCBError
 from gcb.explorer.choices import SceneChoice
+from gcb.explorer.episode import LINGER, play
 from gcb.explorer.errors import Busy
-from gcb.explorer.play import LINGER, play
-from gcb.explorer.studio import Studio
-from gcb.explorer.theatre import QUEUE, Stage, Theatre
+from gcb.explorer.scene_renderer import SceneRenderer
+from gcb.explorer.simulators import QUEUE, SimulatorPair, SimulatorPool
 
 
 @pytest.fixture(scope="module")
-def stage(studio: Studio) -> Stage:
-    return Theatre(studio)._build()
+def stage(studio: SceneRenderer) -> SimulatorPair:
+    return SimulatorPool(studio)._build()
 
 
-def test_an_agent_that_acts_as_the_expert_succeeds_with_it(studio: Studio, stage: Stage) -> None:
+def test_an_agent_that_acts_as_the_expert_succeeds_with_it(studio: SceneRenderer, stage: SimulatorPair) -> None:
     view = studio.scene(SceneChoice(seed=4))
     agent = ActsAsTheExpert(stage)
     events = list(play(cast(Agent, agent), stage, view, goal=view.after))
@@ -41,7 +41,7 @@ def test_an_agent_that_acts_as_the_expert_succeeds_with_it(studio: Studio, stage
     assert {event["value"] for event in steps} == {None}
 
 
-def test_an_idle_agent_fails(studio: Studio, stage: Stage) -> None:
+def test_an_idle_agent_fails(studio: SceneRenderer, stage: SimulatorPair) -> None:
     view = studio.scene(SceneChoice(seed=4))
     *_, last = play(cast(Agent, ActsAsTheExpert(stage, idle=True)), stage, view, goal=view.after)
     assert last["reached_at"] is None
@@ -49,8 +49,8 @@ def test_an_idle_agent_fails(studio: Studio, stage: Stage) -> None:
     assert last["expert_reached_at"] > 0
 
 
-def test_two_episodes_at_once_are_as_each_alone(studio: Studio, stage: Stage, run: Path) -> None:
-    agent, other = load(run), Theatre(studio)._build()
+def test_two_episodes_at_once_are_as_each_alone(studio: SceneRenderer, stage: SimulatorPair, run: Path) -> None:
+    agent, other = load(run), SimulatorPool(studio)._build()
     views = [studio.scene(SceneChoice(seed=seed)) for seed in (4, 5)]
     alone = [list(islice(play(agent, stage, view, goal=view.after), 12)) for view in views]
     pair = [play(agent, on, view, goal=view.after) for on, view in zip((stage, other), views, strict=True)]
@@ -69,12 +69,12 @@ class Props:
 
 
 @pytest.fixture
-def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
-    monkeypatch.setattr(Theatre, "_build", lambda self: Props())
-    return Theatre(cast(Studio, None), stages=1)
+def theatre(monkeypatch: pytest.MonkeyPatch) -> SimulatorPool:
+    monkeypatch.setattr(SimulatorPool, "_build", lambda self: Props())
+    return SimulatorPool(cast(SceneRenderer, None), stages=1)
 
 
-def test_a_stage_is_free_again_when_its_visitor_leaves(theatre: Theatre) -> None:
+def test_a_stage_is_free_again_when_its_visitor_leaves(theatre: SimulatorPool) -> None:
     async def leave() -> tuple[Any, Any]:
         async def watch() -> None:
             async with theatre.stage() as stage:
@@ -96,7 +96,7 @@ def test_a_stage_is_free_again_when_its_visitor_leaves(theatre: Theatre) -> None
     assert not theatre.crowded
 
 
-def test_a_stage_on_which_something_broke_is_not_used_again(theatre: Theatre) -> None:
+def test_a_stage_on_which_something_broke_is_not_used_again(theatre: SimulatorPool) -> None:
     async def breaks() -> tuple[Any, Any]:
         with pytest.raises(GCBError, match="not connected"):
             async with theatre.stage() as stage:
@@ -109,7 +109,7 @@ def test_a_stage_on_which_something_broke_is_not_used_again(theatre: Theatre) ->
     assert first is not second
 
 
-def test_a_long_line_turns_visitors_away(theatre: Theatre) -> None:
+def test_a_long_line_turns_visitors_away(theatre: SimulatorPool) -> None:
     theatre.check()
     theatre._waiting = QUEUE
     with pytest.raises(Busy, match="too many visitors"):

@@ -12,7 +12,7 @@ from gcb.analysis.geometry import openings, pose_error, poses, same_function, sa
 from gcb.analysis.neighbours import nearest
 from gcb.data import Dataset
 from gcb.errors import GCBError
-from gcb.explorer.words import share, words_of_tasks
+from gcb.explorer.labels import share, words_of_tasks
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Wanted:
     button_task: bool
 
 
-class Atlas:
+class TaskIndex:
     """Tasks of a dataset with their embeddings; `places` is the map, None until it is drawn."""
 
     def __init__(self, agent: Agent, dataset: Dataset, tasks: Tasks, places: np.ndarray | None = None) -> None:

@@ -9,16 +9,16 @@ import anyio.to_thread
 
 from gcb.envs import TabletopEnv
 from gcb.explorer.errors import Busy
-from gcb.explorer.studio import Studio
+from gcb.explorer.scene_renderer import SceneRenderer
 
-STAGES = 4
+POOL_SIZE = 4
 """Episodes that are played at once; each keeps two simulators, some 60 MB."""
 QUEUE = 64
 """Visitors that may wait for a stage."""
 
 
 @dataclass
-class Stage:
+class SimulatorPair:
     """Two simulators: one for the agent, one for the expert."""
 
     agent: TabletopEnv
@@ -29,11 +29,11 @@ class Stage:
         self.expert.close()
 
 
-class Theatre:
+class SimulatorPool:
     """A bounded number of stages, made when they are first needed. Who finds none free waits in line."""
 
-    def __init__(self, studio: Studio, stages: int = STAGES) -> None:
-        self._studio, self._idle = studio, list[Stage]()
+    def __init__(self, studio: SceneRenderer, stages: int = POOL_SIZE) -> None:
+        self._studio, self._idle = studio, list[SimulatorPair]()
         self._free, self._waiting = anyio.Semaphore(stages), 0
         self._threads = anyio.CapacityLimiter(stages)
 
@@ -75,5 +75,5 @@ class Theatre:
         while self._idle:
             self._idle.pop().close()
 
-    def _build(self) -> Stage:
-        return Stage(self._studio.make(), self._studio.make())
+    def _build(self) -> SimulatorPair:
+        return SimulatorPair(self._studio.make(), self._studio.make())
