@@ -1,5 +1,7 @@
-"""What a wheel must carry."""
+"""The layout of the package: which room may import which, and what a wheel must carry."""
 
+import ast
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -7,14 +9,66 @@ import pytest
 
 import gcb
 
-tomllib = pytest.importorskip("tomllib")
+PACKAGE = Path(gcb.__file__).parent
+ORDER = [
+    "errors",
+    "utils",
+    "envs",
+    "data",
+    "models",
+    "theory",
+    "methods",
+    "runs",
+    "agent",
+    "training",
+    "evaluation",
+    "analysis",
+    "report",
+    "sweep",
+    "explorer",
+    "cli",
+]
+"""A room imports itself and the rooms before it (docs/architecture.md)."""
 
 
-def test_every_data_file_is_packaged():
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and room of every import of the package's own modules, those inside functions included."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if node.module != "gcb" else [f"gcb.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.startswith("gcb."):
+                yield node.lineno, name.split(".")[1]
+
+
+def test_rooms_import_only_the_rooms_before_them() -> None:
+    offending = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if room.startswith("__"):
+            continue
+        for line, imported in imports(path):
+            if ORDER.index(imported) > ORDER.index(room):
+                offending.append(f"{path.relative_to(PACKAGE.parent)}:{line}: {room} imports {imported}")
+    assert not offending, "\n".join(offending)
+
+
+def test_nothing_lies_loose_in_the_root() -> None:
+    files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
+    assert files == {"__init__.py", "__main__.py", "errors.py", "py.typed"}
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms | {"errors"} == set(ORDER)
+
+
+def test_every_data_file_is_packaged() -> None:
     """An editable install finds every file; a wheel has only those that pyproject.toml names."""
-    folder = Path(gcb.__file__).parent
-    settings = tomllib.loads((folder.parent / "pyproject.toml").read_text())
+    tomllib = pytest.importorskip("tomllib")
+    settings = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())
     patterns = settings["tool"]["setuptools"]["package-data"]["gcb"]
-    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
+    files = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
     assert len(files) >= 4
-    assert [path.name for path in files if not any(fnmatch(path.name, Path(one).name) for one in patterns)] == []
+    assert [path.name for path in files if not any(fnmatch(path.name, Path(glob).name) for glob in patterns)] == []

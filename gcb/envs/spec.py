@@ -10,6 +10,8 @@ from gcb.envs.adapters import ADAPTERS, Adapter, adapter_named, name_of
 from gcb.errors import GCBError
 
 MODES = ("goal", "strict", "loose")
+ENV_IDS = {"drawer": "gcb/Drawer-v0", "button_drawer": "gcb/ButtonDrawer-v0"}
+"""Short names of the built-in environments, as sweeps and tables use them."""
 
 
 @dataclass(frozen=True)

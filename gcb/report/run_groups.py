@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from gcb.analysis.analyse import read_numbers
+from gcb.envs.spec import ENV_IDS
 from gcb.errors import GCBError
 from gcb.report.table import Cell
 from gcb.runs.run_dir import Checkpoint, Run, read_results
-from gcb.sweep.grid import ENVS
 from gcb.training.loggers import read_metrics
 from gcb.utils.dataclass_io import to_dict
 from gcb.utils.statistics import Rate
 
-WORLD_OF = {env: env for env, env in ENVS.items()}
+WORLD_OF = {env: env for env, env in ENV_IDS.items()}
 WORLD_WORDS = {"drawer": "Drawer", "button_drawer": "Button and Drawer"}
 MODES = ("goal", "strict", "loose")
 HOW_IT_RUNS = {

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gcb.data import CollectConfig
-from gcb.envs.spec import MODES
+from gcb.envs.spec import ENV_IDS, MODES
 from gcb.errors import GCBError
 from gcb.methods import method_named
 from gcb.runs.config import make_config
 from gcb.sweep.data_job import DataJob
 from gcb.sweep.run_job import RunJob
 
-ENVS = {"drawer": "gcb/Drawer-v0", "button_drawer": "gcb/ButtonDrawer-v0"}
-"""Worlds whose datasets a sweep collects by itself; any other name is that of a dataset that is there already."""
 ENV_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*")
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
 """What may become part of a run's name, <world>-<method>-<variant>-s<seed>."""
@@ -97,7 +95,7 @@ class Grid:
                     raise GCBError(f"variant {variant.name!r}: {what} has {min(strangers)!r}, which the grid has not.")
         for env in self.envs:
             if not ENV_NAME.fullmatch(env):
-                raise GCBError(f"worlds holds {env!r}; accepted: {', '.join(ENVS)}, or a dataset's name.")
+                raise GCBError(f"worlds holds {env!r}; accepted: {', '.join(ENV_IDS)}, or a dataset's name.")
 
     @property
     def seed_list(self) -> tuple[int, ...]:
@@ -117,7 +115,7 @@ class Grid:
             folder = data_root / dataset_name(env, video)
             source = (str(clips) if clips else "builtin") if video == "video" else None
             options = {"image_size": self.image_size, "video": source}
-            env = ENVS.get(env)
+            env = ENV_IDS.get(env)
             yield DataJob(folder, CollectConfig(env, self.transitions, options=options) if env else None)
 
     def _preset(self, video: str) -> str:
