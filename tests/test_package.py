@@ -11,22 +11,8 @@ import gcb
 
 PACKAGE = Path(gcb.__file__).parent
 ORDER = [
-    "errors",
-    "utils",
-    "envs",
-    "data",
-    "models",
-    "theory",
-    "methods",
-    "runs",
-    "agent",
-    "training",
-    "evaluation",
-    "analysis",
-    "report",
-    "sweep",
-    "explorer",
-    "cli",
+    *("errors", "utils", "envs", "data", "models", "theory", "methods", "runs", "agent"),
+    *("training", "evaluation", "analysis", "report", "sweep", "explorer", "cli"),
 ]
 """A room imports itself and the rooms before it (docs/architecture.md)."""
 

@@ -18,7 +18,7 @@ from gcb.training.loggers import read_metrics
 from gcb.utils.dataclass_io import to_dict
 from gcb.utils.statistics import Rate
 
-WORLD_OF = {env: env for env, env in ENV_IDS.items()}
+ENV_NAMES = {env_id: name for name, env_id in ENV_IDS.items()}
 WORLD_WORDS = {"drawer": "Drawer", "button_drawer": "Button and Drawer"}
 MODES = ("goal", "strict", "loose")
 HOW_IT_RUNS = {
@@ -63,7 +63,7 @@ class Entry:
     def env(self) -> str:
         """The world's short name; of others their own, or where the data lay."""
         env = self.data.get("env") or ""
-        return WORLD_OF.get(env, env) or Path(self.run.record["data"].get("path") or "own data").name
+        return ENV_NAMES.get(env, env) or Path(self.run.record["data"].get("path") or "own data").name
 
     @property
     def video(self) -> bool:
