@@ -61,8 +61,7 @@ def _fill(run: Run, folder: Path) -> None:
     """The files of a run that using it needs; of its dataset the name, not its place on this machine."""
     content, checkpoint = run.weights_file()
     entry = checkpoint.files["weights"]
-    kept = {name: value for name, value in read_json(run.path / POINTER).items() if name != "metrics"}
-    pointer = {**kept, "files": {"weights": entry}}
+    pointer = {**read_json(run.path / POINTER), "files": {"weights": entry}}
     record = dict(run.record)
     path = record["data"].get("path")
     record["data"] = {**record["data"], "path": None, "name": Path(path).name if path else None}

@@ -47,13 +47,13 @@ class GoalSampling:
         shares = asdict(self)
         for name, share in shares.items():
             if not 0 <= share <= 1:
-                raise GCBError(f"the share of {name} goals is {share}; it must lie between 0 and 1")
+                raise GCBError(f"{name} is {share}; it must lie between 0 and 1")
         if abs(sum(shares.values()) - 1) > 1e-6:
             raise GCBError(f"the shares of goals {shares} add up to {sum(shares.values()):.6g}; they must add up to 1")
 
     def without_original(self) -> "GoalSampling":
         """The same with the original goals' share given to future ones: for data that has no goals of its own."""
-        return replace(self, p_original=0.0, future=self.p_future + self.p_original)
+        return replace(self, p_original=0.0, p_future=self.p_future + self.p_original)
 
 
 @dataclass(frozen=True, eq=False)

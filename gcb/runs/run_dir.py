@@ -3,8 +3,8 @@
 RUN/config.yaml                the whole configuration
 RUN/run.json                   what the run stands on: the dataset and its fingerprint, shapes, the world, versions, and
                                the SHA-256 of config.yaml
-RUN/checkpoint.json            which files are the checkpoint, with their SHA-256 and that of the metrics so far:
-                               replaced last, so that a kill leaves the older checkpoint or the newer, never halves
+RUN/checkpoint.json            which files are the checkpoint, with their SHA-256: replaced last, so that a kill
+                               leaves the older checkpoint or the newer, never halves
 RUN/weights-<step>.safetensors the networks
 RUN/state-<step>.pt            what going on needs besides: optimiser, generators, time used
 RUN/metrics.jsonl              one row of figures for each log interval
@@ -114,8 +114,6 @@ class Run:
                 digest = hashlib.sha256(content).hexdigest()
                 files[kind] = {"name": name, "bytes": len(content), "sha256": digest}
             pointer = {**facts, "seconds": seconds, "finished": finished, "files": files, "gcb": gcb.__version__}
-            if (metrics := self.path / METRICS).is_file():
-                pointer["metrics"] = {"bytes": metrics.stat().st_size, "sha256": sha256(metrics)}
             write_json(self.path / POINTER, pointer)
             self.remove_stale_files()
 

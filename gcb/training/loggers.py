@@ -1,6 +1,5 @@
 """Where a run's figures go: metrics.jsonl always, TensorBoard and Weights & Biases by choice."""
 
-import hashlib
 import json
 import math
 import os
@@ -11,9 +10,9 @@ from typing import Any, Protocol
 
 from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig
-from gcb.runs.run_dir import METRICS, POINTER, Run
+from gcb.runs.run_dir import METRICS, Run
 from gcb.utils.dataclass_io import to_dict
-from gcb.utils.files import explain_os_errors, read_json, sync, write_atomically
+from gcb.utils.files import explain_os_errors, sync, write_atomically
 
 KEPT = "The last checkpoint is kept; once there is room, the same command goes on"
 
@@ -62,35 +61,22 @@ def read_metrics(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
-    """The lines of a file with the rows they hold, up to the first that a kill has left unfinished."""
-    found = []
-    for line in _content(path).splitlines(keepends=True):
+    """Return the lines of a file with the rows they hold, without a last line that is incomplete."""
+    try:
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    except OSError as error:
+        raise GCBError(f"{path} could not be read: {error.strerror}") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
         except ValueError:
-            break
-        if not line.endswith(b"\n") or not isinstance(row, dict) or not isinstance(row.get("step"), int):
-            break
-        found.append((line, row))
-    return found
-
-
-def _content(path: Path) -> bytes:
-    """The file, if it begins as it was when the last checkpoint was written; nothing if there is none."""
-    pointer = path.with_name(POINTER)
-    known = read_json(pointer).get("metrics") if pointer.is_file() else None  # first: the file only grows
-    if not path.exists():
-        return b""
-    try:
-        content = path.read_bytes()
-        whole = known is None or hashlib.sha256(content[: known["bytes"]]).hexdigest() == known["sha256"]
-    except OSError as error:
-        raise GCBError(f"{path} could not be read: {error.strerror}") from error
-    except (AttributeError, KeyError, TypeError) as error:
-        raise GCBError(f"{pointer} is damaged ({error!r})") from error
-    if not whole:
-        raise GCBError(f"{path} is damaged: it differs from the SHA-256 in {POINTER}. Only curves need it: delete it")
-    return content
+            row = None
+        if line.endswith(b"\n") and isinstance(row, dict) and isinstance(row.get("step"), int):
+            rows.append((line, row))
+        elif number < len(lines):
+            raise GCBError(f"{path} is damaged in line {number}. Only the plots need this file: delete it")
+    return rows
 
 
 class TensorBoard:

@@ -170,7 +170,7 @@ def test_what_a_method_lacks_is_said() -> None:
         cloned.act(images(1)[0], example=(images(1)[0], images(1)[0]))
     with pytest.raises(GCBError, match="bc has no state embedding"):
         cloned.psi(images(1)[0])
-    with pytest.raises(GCBError, match="blind has no task embedding"):
+    with pytest.raises(GCBError, match="goal_agnostic_bc has no task embedding"):
         fresh_agent("goal_agnostic_bc").phi(images(1)[0], images(1)[0])
 
 

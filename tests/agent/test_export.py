@@ -59,7 +59,15 @@ def test_the_card_says_what_a_stranger_asks(run: Path, tmp_path: Path) -> None:
     low, high = entry["interval"]
     assert f"| goal | all | {entry['rate']:.3f} [{low:.3f}, {high:.3f}] |" in text
     transitions = Run(run).record["data"]["transitions"]
-    for part in ("# mover", 'gcb.load("mover")', "32×32×3", ENV, f"{transitions} transitions", "6 steps", "gcb 0.1.0"):
+    for part in (
+        "# mover",
+        'gcb.load("mover")',
+        "32×32×3",
+        ENV,
+        f"{transitions} transitions",
+        "6 steps",
+        f"gcb {gcb.__version__}",
+    ):
         assert part in text, part
     (run / "eval.json").unlink()
     assert "Not measured" in (export_run(run, tmp_path / "unmeasured") / "README.md").read_text()

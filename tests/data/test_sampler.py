@@ -176,9 +176,9 @@ def test_memory_maps_give_the_same_batches_as_memory(tmp_path) -> None:
     ("shares", "message"),
     [
         ((0.5, 0.4, 0.2, 0), "add up to 1.1; they must add up to 1"),
-        ((1.5, -0.5, 0, 0), "share of original goals is 1.5"),
-        ((0.5, 0.6, -0.1, 0), "share of next_frame goals is -0.1"),
-        ((float("nan"), 1, 0, 0), "share of original goals is nan"),
+        ((1.5, -0.5, 0, 0), "p_original is 1.5"),
+        ((0.5, 0.6, -0.1, 0), "p_next_frame is -0.1"),
+        ((float("nan"), 1, 0, 0), "p_original is nan"),
     ],
 )
 def test_impossible_shares_are_named(shares: tuple, message: str) -> None:

@@ -65,7 +65,7 @@ class EchoActor(torch.nn.Module):
         self.batches.append(len(inputs))
         return inputs
 
-    def drawn(self, inputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+    def sample(self, inputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         self.noise.append(noise)
         return self(inputs)
 

@@ -63,7 +63,7 @@ def test_gradients_and_weights_are_those_of_one_process(
 
 def test_without_pairs_and_noise_the_parts_are_the_whole_batch(team: Path, data: Dataset, tmp_path: Path) -> None:
     whole = first_gradients(CONFIGS["gcbc"], data, tmp_path / "whole")
-    assert_close(torch.load(team / "bc-0.pt", weights_only=True), whole, TOLERANCE)
+    assert_close(torch.load(team / "gcbc-0.pt", weights_only=True), whole, TOLERANCE)
 
 
 def test_all_stop_after_the_same_step_and_go_on(team: Path) -> None:

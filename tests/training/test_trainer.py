@@ -324,7 +324,7 @@ def test_who_sees_the_goal_learns_where_to_go(tmp_path: Path, method: str, low: 
     data = tiny_dataset(episodes=20)
     settings = {"learning_rate": 1e-3, "method_config": {"learning_rate": 1e-3, "size": 64}, "random_shift": 0}
     config = tiny_config(
-        method, steps=200, batch_size=64, goals={"original": 1.0, "future": 0, "next_frame": 0}, **settings
+        method, steps=200, batch_size=64, goals={"p_original": 1.0, "p_future": 0, "p_next_frame": 0}, **settings
     )
     train(config, data, tmp_path / "run", quiet=True)
     agent = gcb.load(tmp_path / "run")
@@ -338,7 +338,7 @@ def test_who_sees_the_goal_learns_where_to_go(tmp_path: Path, method: str, low: 
 def test_vectors_train_through_the_same_loop(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     vectors = Dataset.from_arrays(rng.normal(size=(22, 5)), rng.uniform(-1, 1, (20, 2)), [10, 10])
-    config = tiny_config(goals={"original": 0.0, "future": 0.9, "next_frame": 0.1})
+    config = tiny_config(goals={"p_original": 0.0, "p_future": 0.9, "p_next_frame": 0.1})
     assert train(config, vectors, tmp_path / "run", quiet=True).step == 12
 
 
