@@ -1,4 +1,4 @@
-"""Table 1 of the paper: final average success with its standard error over 5 seeds."""
+"""Table 1 of the paper: final average success rates with their standard errors over 5 seeds."""
 
 COLUMNS = (
     ("drawer", False, "goal"),
@@ -8,7 +8,8 @@ COLUMNS = (
     ("button_drawer", False, "strict"),
     ("button_drawer", True, "strict"),
 )
-"""EnvSpec, video distractors, how the agent is told; its analogies are those of Button and Drawer."""
+"""Environment, video distractors, evaluation mode. The paper's columns are Drawer, Drawer+VD, BD, BD+VD, Analogy and
+Analogy+VD; its analogies are those of Button and Drawer."""
 
 TABLE_1: dict[str, tuple[tuple[float, float] | None, ...]] = {
     "GCB": ((0.533, 0.037), (0.448, 0.033), (0.440, 0.026), (0.322, 0.021), (0.403, 0.041), (0.303, 0.027)),
@@ -24,19 +25,22 @@ TABLE_1: dict[str, tuple[tuple[float, float] | None, ...]] = {
 """Mean and standard error by method and column; None is NA."""
 
 
-def place_of(method: str) -> int:
-    """The row of a method in the table, whichever way its name is written; behind all rows if it has none."""
-    plain = [_letters(name) for name in TABLE_1]
-    return plain.index(_letters(method)) if _letters(method) in plain else len(plain)
+def table_1_row(method: str) -> int:
+    """Return the row of a method in Table 1, or the number of rows if it is not there.
+
+    Case and punctuation do not matter: `cc_vae` is the paper's CCVAE.
+    """
+    names = [_letters(name) for name in TABLE_1]
+    return names.index(_letters(method)) if _letters(method) in names else len(names)
 
 
-def in_paper(method: str, column: tuple[str, bool, str]) -> str | None:
-    """What the table says of a method in a column, as text; None if it does not have them."""
-    place = place_of(method)
-    if column not in COLUMNS or place == len(TABLE_1):
+def table_1_cell(method: str, column: tuple[str, bool, str]) -> str | None:
+    """Return the paper's result as text, "NA" where the paper has NA, None if it has no such row or column."""
+    row = table_1_row(method)
+    if column not in COLUMNS or row == len(TABLE_1):
         return None
-    numbers = list(TABLE_1.values())[place][COLUMNS.index(column)]
-    return "NA" if numbers is None else f"{numbers[0]:.3f} ± {numbers[1]:.3f}"
+    result = list(TABLE_1.values())[row][COLUMNS.index(column)]
+    return "NA" if result is None else f"{result[0]:.3f} ± {result[1]:.3f}"
 
 
 def _letters(name: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gcb.report.chart import Mark, marks
 from gcb.report.html import Html, join, table, tag
-from gcb.report.paper import COLUMNS, TABLE_1, in_paper, place_of
+from gcb.report.paper import COLUMNS, TABLE_1, table_1_cell, table_1_row
 from gcb.report.run_groups import MODES, Group, learned_settings
 from gcb.report.table import Cell
 
@@ -32,12 +32,12 @@ def table_1(groups: Sequence[Group]) -> Html:
     ours = _settings(groups)
     lines = []
     for place, name in enumerate(TABLE_1):
-        theirs = [in_paper(name, column) or "" for column in COLUMNS]
-        for row in [row for row in ours if place_of(row[0].method) == place] or [[]]:
+        theirs = [table_1_cell(name, column) or "" for column in COLUMNS]
+        for row in [row for row in ours if table_1_row(row[0].method) == place] or [[]]:
             cells = [_beside(row, column, text) for column, text in zip(COLUMNS, theirs, strict=True)]
             lines.append((_titled(name, row), *cells))
     for row in ours:
-        if place_of(row[0].method) == len(TABLE_1):
+        if table_1_row(row[0].method) == len(TABLE_1):
             lines.append((_titled(row[0].method, row), *(_beside(row, column, "") for column in COLUMNS)))
     note = (
         "Above ours, below in italics the paper's (mean ± standard error over 5 seeds). Ours: the mean over seeds, ± "
@@ -73,9 +73,9 @@ def success(groups: Sequence[Group]) -> Html:
 
 def interval(cell: Cell) -> tuple[float, float]:
     """Over seeds if there are several, else over episodes; never outside of 0 and 1."""
-    if cell.over_seeds is None:
+    if cell.seed_interval is None:
         return cell.pooled.interval
-    return max(0.0, cell.mean - cell.over_seeds), min(1.0, cell.mean + cell.over_seeds)
+    return max(0.0, cell.mean - cell.seed_interval), min(1.0, cell.mean + cell.seed_interval)
 
 
 def _stale(groups: Sequence[Group]) -> list[Html]:
@@ -96,7 +96,7 @@ def _column(group: Group, mode: str) -> tuple[str, bool, str]:
 
 
 def _paper_mean(group: Group, mode: str) -> float | None:
-    place, column = place_of(group.method), _column(group, mode)
+    place, column = table_1_row(group.method), _column(group, mode)
     if place == len(TABLE_1) or column not in COLUMNS:
         return None
     numbers = list(TABLE_1.values())[place][COLUMNS.index(column)]

@@ -1,4 +1,7 @@
-"""One row of results.csv: a run in one mode at one task. No torch here: reading a table takes no time."""
+"""Read and write results.csv: one row for each run, evaluation mode and task.
+
+This module does not import torch, so `gcb table` starts at once.
+"""
 
 import csv
 import io
@@ -13,15 +16,19 @@ from gcb.utils.files import explain_os_errors, write_atomically
 from gcb.utils.statistics import Rate
 
 ALL = "all"
-"""The task that stands for all of them."""
+"""The task name of rows that cover all tasks."""
 
 
 @dataclass(frozen=True, order=True)
 class Row:
-    """How one run did. A mode that its method has no answer to has no episodes, and its table says NA."""
+    """The result of one run in one mode on one task.
+
+    A mode that the method does not support has 0 episodes; tables show it as NA.
+    """
 
     env: str
     video: bool
+    """Whether there are video distractors."""
     method: str
     variant: str
     seed: int
@@ -32,30 +39,31 @@ class Row:
     """At any step."""
     successes_at_end: int
     steps: int
-    """Of training."""
+    """Training steps."""
     train_seconds: float
-    dataset: str
-    """The first digits of the dataset's fingerprint."""
-    gcb: str
-    """Version that evaluated it."""
-    config: str
-    """The first digits of a hash of all settings but the seed."""
+    dataset_hash: str
+    """First digits of the dataset's fingerprint."""
+    gcb_version: str
+    """Version of gcb that evaluated the run."""
+    config_hash: str
+    """First digits of a hash of the configuration without the seed."""
     eval_seed: int
-    """Which episodes were played."""
+    """Seed of the evaluation episodes."""
     eval_temperature: float
-    """Share of the policy's own spread with which actions were drawn."""
+    """Factor on the policy's standard deviation when actions are sampled."""
 
     def rate(self, *, at_end: bool = False) -> Rate:
+        """Return the success rate at any step, or at the end of the episode."""
         return Rate(self.successes_at_end if at_end else self.successes, self.episodes)
 
 
 RATES = ("rate", "low", "high", "rate_at_end", "low_at_end", "high_at_end")
-"""Columns that follow from the others: written for the eye, not read."""
+"""Columns computed from the others, for readers of the file; `read_rows` ignores them."""
 COLUMNS = [field.name for field in fields(Row)]
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows as CSV, sorted: equal results give equal bytes."""
+    """Write rows as CSV, sorted, so that equal results give equal bytes."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*COLUMNS, *RATES])
@@ -67,31 +75,30 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read_rows(paths: Sequence[str | os.PathLike[str]]) -> list[Row]:
-    """The rows of several files, each once; a row that two files tell differently is an error."""
-    found: dict[tuple[Any, ...], Row] = {}
+    """Read the rows of several files, sorted and without duplicates; raise an error if two files disagree on a row."""
+    rows: dict[tuple[Any, ...], Row] = {}
     for path in paths:
-        for row in _rows_of(Path(path)):
+        for row in _read_file(Path(path)):
             key = astuple(row)[:7]
-            if found.setdefault(key, row) != row:
-                raise GCBError(f"{path} tells another result than a file before it for {' '.join(map(str, key))}.")
-    return sorted(found.values())
+            if rows.setdefault(key, row) != row:
+                raise GCBError(f"{path} has a different result than an earlier file for {' '.join(map(str, key))}.")
+    return sorted(rows.values())
 
 
 def _rates(row: Row) -> list[str]:
     texts = []
     for at_end in (False, True):
         rate = row.rate(at_end=at_end)
-        numbers = (rate.value, *rate.interval)
-        texts += [f"{number:.4f}" if row.episodes else "NA" for number in numbers]
+        texts += [f"{number:.4f}" if row.episodes else "NA" for number in (rate.value, *rate.interval)]
     return texts
 
 
-def _rows_of(path: Path) -> list[Row]:
+def _read_file(path: Path) -> list[Row]:
     try:
         with open(path, newline="", encoding="utf-8") as handle:
             reader = csv.DictReader(handle)
             if missing := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
-                raise GCBError(f"{path} has no column {missing[0]!r}; accepted: a results.csv that `gcb sweep` wrote.")
+                raise GCBError(f"{path} has no column {missing[0]!r}; accepted: a results.csv written by `gcb sweep`.")
             return [_row(entry, f"{path}, line {reader.line_num}") for entry in reader]
     except OSError as error:
         raise GCBError(f"{path} could not be read: {error.strerror}.") from error
@@ -104,7 +111,9 @@ def _row(entry: Mapping[str, Any], where: str) -> Row:
     row = Row(**values)
     for name in ("successes", "successes_at_end"):
         if not 0 <= getattr(row, name) <= row.episodes:
-            raise GCBError(f"{where}: {name} is {getattr(row, name)}; accepted: 0 to {row.episodes}, the episodes.")
+            raise GCBError(
+                f"{where}: {name} is {getattr(row, name)}; accepted: 0 to {row.episodes}, the number of episodes."
+            )
     return row
 
 

@@ -1,4 +1,4 @@
-"""A Markdown table of what results.csv holds: methods × (world, video, mode)."""
+"""Make a Markdown table from results.csv: methods × (environment, video distractors, evaluation mode)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from gcb.errors import GCBError
-from gcb.report.paper import in_paper, place_of
+from gcb.report.paper import table_1_cell, table_1_row
 from gcb.report.rows import ALL, Row
 from gcb.utils.statistics import Rate
 
 Column = tuple[str, bool, str]
-MODE_WORDS = {"goal": "goal", "strict": "analogy", "loose": "loose analogy"}
+MODE_NAMES = {"goal": "goal image", "strict": "strict analogy", "loose": "loose analogy"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method in one column: a rate for each seed."""
+    """One method in one column: a success rate for each seed."""
 
     rates: tuple[Rate, ...]
 
@@ -31,7 +31,7 @@ class Cell:
         return Rate(sum(rate.successes for rate in self.rates), sum(rate.trials for rate in self.rates))
 
     @property
-    def over_seeds(self) -> float | None:
+    def seed_interval(self) -> float | None:
         """Half the width of the 95 % t-interval of the mean over seeds; None with one seed."""
         count = len(self.rates)
         if count < 2:
@@ -45,48 +45,49 @@ class Cell:
         if not self.pooled.trials:
             return "NA"
         low, high = self.pooled.interval
-        spread = "" if self.over_seeds is None else f" ± {self.over_seeds:.3f}"
-        return f"{self.mean:.3f}{spread} [{low:.3f}, {high:.3f}]"
+        over_seeds = "" if self.seed_interval is None else f" ± {self.seed_interval:.3f}"
+        return f"{self.mean:.3f}{over_seeds} [{low:.3f}, {high:.3f}]"
 
 
 def make_table(rows: Sequence[Row], command: str, *, at_end: bool = False, task: str = ALL, paper: bool = False) -> str:
-    """The table with its caption: what the numbers are, what they stand on, and the command that made it."""
+    """Return the table with a caption that says what the numbers are and which command made it."""
     chosen = [row for row in rows if row.task == task or not row.episodes]
     if not any(row.episodes for row in chosen):
         tasks = sorted({row.task for row in rows if row.episodes})
-        raise GCBError(f"there are no results of the task {task!r}; there are {', '.join(tasks) or 'none at all'}.")
-    _check_alike(chosen)
-    columns = sorted({_column(row) for row in chosen}, key=lambda one: (one[2] != "goal", one[2], _world_order(one)))
+        raise GCBError(f"task is {task!r}, but the results have no such task; accepted: {', '.join(tasks) or 'none'}.")
+    _check_comparable(chosen)
+    columns = sorted({_column(row) for row in chosen}, key=_column_order)
     lines = [_line(["method", *map(_heading, columns)]), _line(["---"] * (1 + len(columns)))]
     for (method, variant), entries in _by_method(chosen):
         cells = [_cell(entries, column, at_end) for column in columns]
         lines.append(_line([f"{method} ({variant})" if variant else method, *cells]))
         if paper and not variant:
-            theirs = [in_paper(method, column) for column in columns]
-            if any(theirs):
-                lines.append(_line(["*paper*", *(f"*{text}*" if text else "" for text in theirs)]))
-    return "\n".join([*lines, "", *_caption(chosen, command, at_end, task, paper)]) + "\n"
+            paper_cells = [table_1_cell(method, column) for column in columns]
+            if any(paper_cells):
+                lines.append(_line(["*paper*", *(f"*{text}*" if text else "" for text in paper_cells)]))
+    return "\n".join([*lines, "", _caption(chosen, command, at_end, task, paper)]) + "\n"
 
 
 def _column(row: Row) -> Column:
     return row.env, row.video, row.mode
 
 
-def _world_order(column: Column) -> tuple[bool, str, bool]:
-    """As in the paper: Drawer first."""
-    return column[0] != "drawer", column[0], column[1]
+def _column_order(column: Column) -> tuple:
+    """Goal images first, and Drawer first, as in the paper."""
+    env, video, mode = column
+    return mode != "goal", mode, env != "drawer", env, video
 
 
 def _heading(column: Column) -> str:
     env, video, mode = column
-    return f"{env}{' + video' if video else ''}, by {MODE_WORDS.get(mode, mode)}"
+    return f"{env}{' + video' if video else ''}, {MODE_NAMES.get(mode, mode)}"
 
 
 def _by_method(rows: Iterable[Row]) -> list[tuple[tuple[str, str], list[Row]]]:
-    """Methods in the order of the paper's table, then the others by name; variants behind their method."""
+    """Group rows by method and variant, in the order of the paper's table, then by name."""
 
     def key(row: Row) -> tuple[int, str, str]:
-        return place_of(row.method), row.method, row.variant
+        return table_1_row(row.method), row.method, row.variant
 
     return [(place[1:], list(group)) for place, group in groupby(sorted(rows, key=key), key)]
 
@@ -96,61 +97,52 @@ def _cell(rows: Iterable[Row], column: Column, at_end: bool) -> str:
     return str(Cell(rates)) if rates else "–"
 
 
-def _check_alike(rows: Iterable[Row]) -> None:
-    """Seeds of different settings or datasets, or differently evaluated, have no mean."""
-    for name in ("config", "dataset", "eval_seed", "eval_temperature"):
+def _check_comparable(rows: Iterable[Row]) -> None:
+    """Refuse to average seeds with different configurations, datasets or evaluations."""
+    for name in ("config_hash", "dataset_hash", "eval_seed", "eval_temperature"):
         seen: dict[tuple, str] = {}
         for row in rows:
             where = (row.method, row.variant, *_column(row))
             if seen.setdefault(where, getattr(row, name)) != getattr(row, name):
                 raise GCBError(
-                    f"the seeds of {row.method} {row.variant} in {row.env} differ in their {name}: "
-                    f"{seen[where]} and {getattr(row, name)}. Make a table of each, or name them as variants."
+                    f"{name} differs between the seeds of {' '.join(filter(None, where[:2]))} in {row.env}: "
+                    f"{seen[where]} and {getattr(row, name)}. Make one table of each, or use variants."
                 )
 
 
-def _caption(rows: Sequence[Row], command: str, at_end: bool, task: str, paper: bool) -> list[str]:
-    """What the numbers are and what they stand on, so that the table can be read alone."""
+def _caption(rows: Sequence[Row], command: str, at_end: bool, task: str, paper: bool) -> str:
+    """Describe the numbers so that the table can be read on its own."""
     played = [row for row in rows if row.episodes]
-    seeds = {len({row.seed for row in group}) for group in _groups(played)}
+    seeds: dict[tuple, set[int]] = {}
+    for row in played:
+        seeds.setdefault((row.method, row.variant, _column(row)), set()).add(row.seed)
+    seed_counts = {len(group) for group in seeds.values()}
     what = f"Success {'at the end' if at_end else 'at any step'} of an episode{'' if task == ALL else f', task {task}'}"
-    lines = [
-        f"{what}: the mean over seeds, and in brackets the 95 % Wilson interval "
-        "of all episodes pooled, which says how well the rate of these very agents is known."
-    ]
-    if max(seeds) > 1:
-        lines[0] += " ± is the 95 % t-interval of the mean over seeds: how much agents of other seeds may differ."
+    first = (
+        f"{what}: the mean over seeds, with the 95 % Wilson interval of all episodes pooled in brackets: the "
+        "uncertainty about these particular agents."
+    )
+    if max(seed_counts) > 1:
+        first += " ± is the 95 % t-interval of the mean over seeds: the uncertainty about training again."
     else:
-        lines[0] += " With one seed nothing is known of how much agents of other seeds differ."
-    lines[0] += " NA: the method has no answer to an analogy. –: not run."
+        first += " One seed says nothing about the variation between seeds."
+    lines = [f"{first} NA: the method does not support analogies. –: not run."]
     if paper:
-        lines.append(
-            "*paper*: its Table 1, mean ± standard error over 5 seeds, from its own scenes and training budget."
-        )
+        lines.append("*paper*: Table 1 of the paper, mean ± standard error over 5 seeds, on its own scenes and budget.")
+    temperatures = ", ".join(f"{number:g}" for number in sorted({row.eval_temperature for row in played}))
     lines.append(
-        f"Seeds: {_span(seeds)}; episodes of each: {_span({row.episodes for row in played})}; "
-        f"evaluation seed: {_span({row.eval_seed for row in played})}; "
-        f"share of the policy's spread: {_listed({row.eval_temperature for row in played})}; "
-        f"training steps: {_span({row.steps for row in played})}; gcb {', '.join(sorted({row.gcb for row in played}))}."
+        f"Seeds: {_span(seed_counts)}; episodes per seed: {_span({row.episodes for row in played})}; "
+        f"evaluation seed: {_span({row.eval_seed for row in played})}; evaluation temperature: {temperatures}; "
+        f"training steps: {_span({row.steps for row in played})}; "
+        f"gcb {', '.join(sorted({row.gcb_version for row in played}))}."
     )
     lines.append(f"Made by `{command}`.")
-    return ["\n\n".join(lines)]
-
-
-def _groups(rows: Iterable[Row]) -> list[list[Row]]:
-    def key(row: Row) -> tuple:
-        return row.method, row.variant, _column(row)
-
-    return [list(group) for _, group in groupby(sorted(rows, key=key), key)]
+    return "\n\n".join(lines)
 
 
 def _span(numbers: set[int]) -> str:
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _listed(numbers: set[float]) -> str:
-    return ", ".join(f"{number:g}" for number in sorted(numbers))
 
 
 def _line(cells: Iterable[str]) -> str:

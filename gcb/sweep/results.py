@@ -66,20 +66,20 @@ def rows_of(job: RunJob) -> Iterator[Row]:
         "seed": job.config.seed,
         "steps": checkpoint.step,
         "train_seconds": round(checkpoint.seconds, 1),
-        "dataset": run.record["data"]["fingerprint"][:DIGITS],
-        "config": config_hash(run.config),
+        "dataset_hash": run.record["data"]["fingerprint"][:DIGITS],
+        "config_hash": config_hash(run.config),
         "eval_seed": job.eval_seed,
         "eval_temperature": job.eval_temperature,
     }
     for mode in job.modes:
         if mode not in job.possible_modes:
-            nothing = {"episodes": 0, "successes": 0, "successes_at_end": 0, "gcb": run.record["gcb"]}
+            nothing = {"episodes": 0, "successes": 0, "successes_at_end": 0, "gcb_version": run.record["gcb"]}
             yield Row(mode=mode, task=ALL, **nothing, **common)
             continue
         try:
             result = results[mode]
             for task, rates in ((ALL, result["all"]), *result["tasks"].items()):
-                yield Row(mode=mode, task=task, **_counts(rates), gcb=result["gcb"], **common)
+                yield Row(mode=mode, task=task, **_counts(rates), gcb_version=result["gcb"], **common)
         except (KeyError, TypeError) as error:
             raise GCBError(f"{job.folder}: the evaluation by {mode} is damaged ({error!r})") from error
 

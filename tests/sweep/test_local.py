@@ -33,8 +33,8 @@ def test_two_workers_make_one_table_and_redo_nothing(tmp_path: Path, data_root: 
     assert gcb(*asked) == 0
     rows = [row for row in read_rows([out / "results.csv"]) if row.task == "all" and row.mode == "goal"]
     assert [(row.env, row.video, row.episodes) for row in rows] == [("slide", False, 4), ("slide", True, 4)]
-    assert len({row.dataset for row in rows}) == 2
-    assert len({row.config for row in rows}) == 1
+    assert len({row.dataset_hash for row in rows}) == 2
+    assert len({row.config_hash for row in rows}) == 1
     before = {path: path.stat().st_mtime_ns for path in sorted((out / "runs").rglob("*"))}
     content = (out / "results.csv").read_bytes()
     (out / "results.csv").unlink()
