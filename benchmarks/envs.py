@@ -11,7 +11,7 @@ from gcb.envs import ENVS, TabletopEnv, make_env
 from gcb.envs.bullet import pybullet
 from gcb.envs.expert import Expert
 from gcb.envs.layout import SUBSTEPS
-from gcb.envs.scene import draw_scene
+from gcb.envs.scene import sample_scene
 
 SCENES = 12
 STEPS = 20
@@ -42,7 +42,7 @@ def _stepping(env_id: str, video: str | None) -> list[Row]:
             action = expert.action() + 0.3 * rng.standard_normal(5)
             step += cpu_seconds(lambda action=action: env.step(action))
             bare += cpu_seconds(lambda: _bare_step(env))
-        place += cpu_seconds(lambda: (env.place(env.scene), env.image(64)))
+        place += cpu_seconds(lambda: (env.load_scene(env.scene), env.image(64)))
     env.close()
     step, bare, place = step / (SCENES * STEPS), bare / (SCENES * STEPS), place / SCENES
     rates = f"{1 / step:,.0f} steps/s per core, {1 / bare:,.0f} bare"
@@ -68,7 +68,7 @@ def _growth(env_id: str) -> Row:
 
     def build(count: int) -> None:
         for _ in range(count):
-            env.place(draw_scene(env.layout, rng))
+            env.load_scene(sample_scene(env.layout, rng))
             env.image(64)
 
     build(WARM_UP)

@@ -5,7 +5,7 @@ import numpy as np
 from benchmarks.rows import Row
 from gcb.envs import ENVS, make_env
 from gcb.envs.layout import GRIPPER, TRAVEL
-from gcb.envs.scene import draw_opening
+from gcb.envs.scene import sample_opening
 
 DRAWS = 100_000
 EPISODES = 200
@@ -19,7 +19,7 @@ def run() -> list[Row]:
 def _other_extreme() -> Row:
     """How often the target is the opposite end, because the first one drawn would be no task."""
     rng = np.random.default_rng(0)
-    extreme = sum(draw_opening(rng)[1] in (0.0, TRAVEL) for _ in range(DRAWS))
+    extreme = sum(sample_opening(rng)[1] in (0.0, TRAVEL) for _ in range(DRAWS))
     return Row("drawer targets at the other extreme", extreme / DRAWS, None, f"of {DRAWS:,} draws")
 
 

@@ -142,14 +142,14 @@ class Eval:
 
     def _env_spec(self) -> "EnvSpec | None":
         """The environment that was asked for; None for the dataset's own."""
-        from gcb.envs.adapters import find_adapter
+        from gcb.envs.adapters import load_adapter
         from gcb.envs.spec import EnvSpec
 
         if self.env is None:
             if self.adapter is not None:
                 raise GCBError(f"adapter is {self.adapter!r}, but no env is given that it would adapt.")
             return None
-        return EnvSpec(self.env, adapter=find_adapter(self.adapter or "goal"))
+        return EnvSpec(self.env, adapter=load_adapter(self.adapter or "goal"))
 
 
 @dataclass

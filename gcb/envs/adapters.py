@@ -24,7 +24,7 @@ class Adapter:
 
     modes: tuple[str, ...] = ("goal",)
     """The ways in which it can tell the agent what to do: "goal", and "strict" or "loose" if it shows examples."""
-    limit = 1000
+    max_steps = 1000
     """Steps after which an episode ends that the environment does not end."""
     eval_temperature = 0.0
     """An evaluation draws actions with so much of the policy's own spread; 0 takes their mean."""
@@ -33,7 +33,7 @@ class Adapter:
     """Dimensions of the action (from 0) that change sign when left and right of the picture change places; none where a
     mirrored scene is no scene. Training may mirror samples then (`TrainConfig.horizontal_flip`)."""
 
-    def arguments(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
+    def env_options(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
         """What `gymnasium.make` is given beside the environment's id, for one mode of evaluation."""
         return dict(options)
 
@@ -70,24 +70,24 @@ class Adapter:
             return action
         return (space.low + (action + 1) / 2 * (space.high - space.low)).astype(space.dtype)
 
-    def shape(self, env: gym.Env) -> tuple[int, ...] | None:
+    def observation_shape(self, env: gym.Env) -> tuple[int, ...] | None:
         """The shape of what the agent sees, if the environment's spaces say it."""
         space = env.observation_space
         return space["observation"].shape if isinstance(space, gym.spaces.Dict) else None
 
 
-class Achieved(Adapter):
+class AchievedGoalAdapter(Adapter):
     """The same, where goals are no whole observations: the agent sees the achieved goal instead."""
 
     def observation(self, observation: Any, info: Mapping[str, Any]) -> np.ndarray:
         return observation["achieved_goal"]
 
-    def shape(self, env: gym.Env) -> tuple[int, ...] | None:
+    def observation_shape(self, env: gym.Env) -> tuple[int, ...] | None:
         space = env.observation_space
         return space["achieved_goal"].shape if isinstance(space, gym.spaces.Dict) else None
 
 
-class InfoGoal(Adapter):
+class InfoGoalAdapter(Adapter):
     """OGBench's environments: the observation is plain, the goal is in the info, the tasks are numbered from 1."""
 
     def reset(self, env: gym.Env, seed: int) -> tuple[Any, dict[str, Any]]:
@@ -104,7 +104,7 @@ class InfoGoal(Adapter):
     def goal(self, observation: Any, info: Mapping[str, Any]) -> np.ndarray:
         return info["goal"]
 
-    def shape(self, env: gym.Env) -> tuple[int, ...] | None:
+    def observation_shape(self, env: gym.Env) -> tuple[int, ...] | None:
         return env.observation_space.shape
 
 
@@ -116,7 +116,7 @@ class TabletopAdapter(Adapter):
     eval_temperature = 0.5
     """A mean can come to rest above the handle where a draw goes on: docs/method.md."""
 
-    def arguments(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
+    def env_options(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
         import gcb.envs  # noqa: F401 (registers the worlds)
 
         given = {**options, "terminate_at_success": False}
@@ -130,25 +130,30 @@ class TabletopAdapter(Adapter):
         return info["example"].state_image, info["example"].goal_image
 
 
-ADAPTERS: dict[str, Adapter] = {"gcb": TabletopAdapter(), "goal": Adapter(), "achieved": Achieved(), "info": InfoGoal()}
+ADAPTERS: dict[str, Adapter] = {
+    "gcb": TabletopAdapter(),
+    "goal": Adapter(),
+    "achieved": AchievedGoalAdapter(),
+    "info": InfoGoalAdapter(),
+}
 """By the names that a dataset may record: nothing that a file names is imported."""
 
 
-def adapter_named(name: str) -> Adapter:
+def get_adapter(name: str) -> Adapter:
     """The built-in adapter of this name."""
     return lookup(ADAPTERS, name, "adapter")
 
 
-def name_of(adapter: Adapter) -> str:
+def adapter_name(adapter: Adapter) -> str:
     """What to call an adapter in a file."""
     known = [name for name, one in ADAPTERS.items() if type(one) is type(adapter)]
     return known[0] if known else f"{type(adapter).__module__}:{type(adapter).__qualname__}"
 
 
-def find_adapter(name: str) -> Adapter:
+def load_adapter(name: str) -> Adapter:
     """The built-in adapter of this name, or for module:name the class (or instance) of a user's own module."""
     if ":" not in name:
-        return adapter_named(name)
+        return get_adapter(name)
     from importlib import import_module
 
     module, _, attribute = name.partition(":")

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from gcb.envs.clips import Bank, Clip
+from gcb.envs.clips import Clip, ClipBank
 from gcb.envs.stills import StillBank
 from gcb.envs.videos import VideoBank
 from gcb.errors import GCBError
 
-__all__ = ["Bank", "Clip", "composite", "open_bank"]
+__all__ = ["Clip", "ClipBank", "composite", "open_bank"]
 
 SPLITS = ("train", "eval")
 
 
-def open_bank(source: str | Path, split: str) -> Bank:
+def open_bank(source: str | Path, split: str) -> ClipBank:
     """The clips of `source`, "builtin" or a folder that is searched for videos.
 
     `split` is "train" or "eval"; the two share no clip. A folder with subfolders `train` and `eval` (or `val`, `test`)

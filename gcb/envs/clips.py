@@ -33,11 +33,11 @@ class Clip:
     """The colour given to a grey still, in [0, 1)."""
 
 
-class Bank(ABC):
+class ClipBank(ABC):
     """The clips of one split."""
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator) -> Clip:
+    def sample(self, rng: np.random.Generator) -> Clip:
         """A clip for one episode."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gcb.envs.backgrounds import Bank, Clip
+from gcb.envs.backgrounds import Clip, ClipBank
 from gcb.envs.distractors import SHAPES
 from gcb.envs.layout import (
     CABINET_HIGH,
@@ -66,15 +66,19 @@ class Scene:
         return asdict(self)
 
 
-def draw_scene(layout: Layout, rng: np.random.Generator, task: str | None = None, bank: Bank | None = None) -> Scene:
+def sample_scene(
+    layout: Layout, rng: np.random.Generator, task: str | None = None, bank: ClipBank | None = None
+) -> Scene:
     """A scene for one episode; `task` fixes what is otherwise drawn."""
     task = task or str(rng.choice(layout.tasks))
     xy, yaw = _draw_pose(layout, rng)
-    opening, target = draw_opening(rng)
+    opening, target = sample_opening(rng)
     return _dress(layout, rng, bank, Scene(task, xy, yaw, opening, target, bool(rng.integers(2)), {}, ()))
 
 
-def draw_analogy(scene: Scene, mode: str, layout: Layout, rng: np.random.Generator, bank: Bank | None = None) -> Scene:
+def sample_analogy(
+    scene: Scene, mode: str, layout: Layout, rng: np.random.Generator, bank: ClipBank | None = None
+) -> Scene:
     """A scene in which the same is to be done: noise on the cabinet's pose, and new colours, distractors and video.
 
     `strict` (the paper's text) keeps the task, the openings and the target; `loose` (the authors' release) keeps only
@@ -85,12 +89,12 @@ def draw_analogy(scene: Scene, mode: str, layout: Layout, rng: np.random.Generat
     xy, yaw = _jitter_pose(scene, layout, rng)
     analogous = replace(scene, cabinet_xy=xy, cabinet_yaw=yaw)
     if mode == "loose":
-        opening, target = draw_opening(rng)
+        opening, target = sample_opening(rng)
         analogous = replace(analogous, opening=opening, target=target, bottom_open=bool(rng.integers(2)))
     return _dress(layout, rng, bank, analogous)
 
 
-def draw_opening(rng: np.random.Generator) -> tuple[float, float]:
+def sample_opening(rng: np.random.Generator) -> tuple[float, float]:
     """The drawer's opening and its target.
 
     The target lies in the half where the drawer already is; if that would be no task at all, it is the opposite
@@ -135,13 +139,13 @@ def _jitter_pose(scene: Scene, layout: Layout, rng: np.random.Generator) -> tupl
             return (float(xy[0]), float(xy[1])), float(yaw)
 
 
-def _dress(layout: Layout, rng: np.random.Generator, bank: Bank | None, scene: Scene) -> Scene:
+def _dress(layout: Layout, rng: np.random.Generator, bank: ClipBank | None, scene: Scene) -> Scene:
     """New colours, distractors and video for a scene whose cabinet stands."""
     return replace(
         scene,
         colors=_draw_colors(rng),
         distractors=_draw_distractors(rng, np.array(scene.cabinet_xy), scene.cabinet_yaw),
-        clip=bank.draw(rng) if bank else None,
+        clip=bank.sample(rng) if bank else None,
     )
 
 

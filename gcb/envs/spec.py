@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from gcb.envs.adapters import ADAPTERS, Adapter, adapter_named, name_of
+from gcb.envs.adapters import ADAPTERS, Adapter, adapter_name, get_adapter
 from gcb.errors import GCBError
 
 MODES = ("goal", "strict", "loose")
@@ -25,11 +25,11 @@ class EnvSpec:
     def record(self) -> dict[str, Any]:
         """What eval.json keeps of it."""
         plain = {"env": self.env, "options": dict(self.options)}
-        return plain if (name := name_of(self.adapter)) == "gcb" else {**plain, "adapter": name}
+        return plain if (name := adapter_name(self.adapter)) == "gcb" else {**plain, "adapter": name}
 
     def make(self, mode: str) -> gym.Env:
         """The world as evaluation needs it."""
-        options = self.adapter.arguments(self.options, mode)
+        options = self.adapter.env_options(self.options, mode)
         try:
             return gym.make(self.env, disable_env_checker=True, **options)
         except (gym.error.Error, ImportError) as error:
@@ -37,7 +37,7 @@ class EnvSpec:
         except TypeError as error:
             if "unexpected keyword" not in str(error):
                 raise
-            hint = "" if name_of(self.adapter) != "gcb" else ". For a world of another's making, name an adapter"
+            hint = "" if adapter_name(self.adapter) != "gcb" else ". For a world of another's making, name an adapter"
             raise GCBError(f"{self.env} was given options {options}, but {error}{hint}") from error
 
 
@@ -46,4 +46,4 @@ def recorded_env_spec(record: Mapping[str, Any]) -> EnvSpec:
     config = record.get("data", {}).get("config", {})
     if "env" not in config:
         raise GCBError("it is not known in which world the agent's data was collected; say it: EnvSpec(env, options)")
-    return EnvSpec(config["env"], config.get("options", {}), adapter_named(config.get("adapter", "gcb")))
+    return EnvSpec(config["env"], config.get("options", {}), get_adapter(config.get("adapter", "gcb")))

@@ -10,7 +10,7 @@ import numpy as np
 import skimage
 from PIL import Image
 
-from gcb.envs.clips import CACHE_BYTES, Bank, ByteCache, Clip
+from gcb.envs.clips import CACHE_BYTES, ByteCache, Clip, ClipBank
 from gcb.errors import GCBError
 
 
@@ -45,14 +45,14 @@ PAN = (0.012, 0.025)
 MAX_ROLL, ROLL_PERIOD = 0.12, 260.0
 
 
-class StillBank(Bank):
+class StillBank(ClipBank):
     """A hand-held camera over a still: it sways, zooms and tilts on sines, for ever and without leaving the picture."""
 
     def __init__(self, split: str):
         self._names = [name for name, still in STILLS.items() if still.split == split]
         self._cache = ByteCache(CACHE_BYTES)
 
-    def draw(self, rng: np.random.Generator) -> Clip:
+    def sample(self, rng: np.random.Generator) -> Clip:
         return Clip(
             name=self._names[rng.integers(len(self._names))],
             start=float(rng.uniform(0, 10_000)),

@@ -26,7 +26,7 @@ from gcb.envs.layout import (
     reached,
 )
 from gcb.envs.sawyer import Sawyer
-from gcb.envs.scene import ANALOGIES, Scene, draw_analogy, draw_scene
+from gcb.envs.scene import ANALOGIES, Scene, sample_analogy, sample_scene
 from gcb.errors import GCBError
 
 RENDERER = "tiny"
@@ -120,7 +120,7 @@ class TabletopEnv(gym.Env):
         self._playing = False
         scene, draws, (self._goal_image, self._goal_state) = self._draw_with_goal(scene, task)
         example = self.example(analogy, scene) if analogy else None
-        self.place(scene)
+        self.load_scene(scene)
         self._playing = True
         info = {**self._info(self.state()), "scene": scene.to_dict(), "draws": draws}
         if example:
@@ -162,7 +162,7 @@ class TabletopEnv(gym.Env):
             raise GCBError("There is no scene before the first reset.")
         return self._scene
 
-    def place(self, scene: Scene) -> None:
+    def load_scene(self, scene: Scene) -> None:
         """Build the simulation anew with this scene at its start."""
         client = self._client
         client.resetSimulation()
@@ -213,8 +213,8 @@ class TabletopEnv(gym.Env):
         """
         scene = scene or self.scene
         for _ in range(MAX_DRAWS):
-            analogous = draw_analogy(scene, mode, self.layout, self.np_random, self._bank)
-            self.place(analogous)
+            analogous = sample_analogy(scene, mode, self.layout, self.np_random, self._bank)
+            self.load_scene(analogous)
             state_image, state = self.image(self._image_size), self.state()
             goal = self._play_to_goal()
             if goal:
@@ -228,8 +228,8 @@ class TabletopEnv(gym.Env):
     ) -> tuple[Scene, int, tuple[np.ndarray, np.ndarray]]:
         """A scene whose task the expert can do, how many were drawn, and the picture and hidden state it ends in."""
         for draws in range(1, 2 if scene else MAX_DRAWS + 1):
-            drawn = scene or draw_scene(self.layout, self.np_random, task, self._bank)
-            self.place(drawn)
+            drawn = scene or sample_scene(self.layout, self.np_random, task, self._bank)
+            self.load_scene(drawn)
             goal = self._play_to_goal()
             if goal:
                 return drawn, draws, goal

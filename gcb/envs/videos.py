@@ -13,7 +13,7 @@ from av.container import InputContainer
 from av.error import FFmpegError
 from PIL import Image
 
-from gcb.envs.clips import CACHE_BYTES, STEPS_PER_SECOND, Bank, ByteCache, Clip
+from gcb.envs.clips import CACHE_BYTES, STEPS_PER_SECOND, ByteCache, Clip, ClipBank
 from gcb.errors import GCBError
 
 EXTENSIONS = (".mp4", ".avi", ".webm", ".mkv", ".mov", ".m4v", ".mpg", ".mpeg", ".ogv", ".flv", ".wmv")
@@ -24,7 +24,7 @@ EPISODE = 76
 LARGEST_STORED = 256  # larger frames are blown up from this; a segment then stays below the cache's size
 
 
-class VideoBank(Bank):
+class VideoBank(ClipBank):
     """The videos of one split of a folder, decoded in segments when first needed."""
 
     def __init__(self, folder: Path, split: str):
@@ -37,7 +37,7 @@ class VideoBank(Bank):
         self._names = self._split(split)
         self._members = frozenset(self._names)
 
-    def draw(self, rng: np.random.Generator) -> Clip:
+    def sample(self, rng: np.random.Generator) -> Clip:
         # Whether a file is readable never changes, so that drawing again keeps the generator's course the same
         # whatever was drawn before; looking at all files beforehand would take minutes for the Kinetics set.
         while True:

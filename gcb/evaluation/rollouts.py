@@ -101,7 +101,7 @@ class Player:
 
     def _check(self, env_spec: EnvSpec) -> None:
         """The world must look and move as the agent's data did."""
-        seen, action = self.adapter.shape(self.envs[0]), self.envs[0].action_space
+        seen, action = self.adapter.observation_shape(self.envs[0]), self.envs[0].action_space
         wanted = self.agent.shapes
         if seen not in (None, wanted.observation) or action.shape != (wanted.action,):
             self.close()
@@ -131,7 +131,7 @@ class Episode:
             self.reached_at = self.steps
         if self.frames is not None:
             self.frames.append(seen)
-        self.over = terminated or truncated or self.steps >= self.adapter.limit
+        self.over = terminated or truncated or self.steps >= self.adapter.max_steps
         return seen
 
     def outcome(self) -> Outcome:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gcb.envs import TabletopEnv, make_env
-from gcb.envs.backgrounds import Bank, open_bank
+from gcb.envs.backgrounds import ClipBank, open_bank
 from gcb.envs.layout import CABINET_HIGH, CABINET_LOW, DRAWER_TOLERANCE, SETTLED, TRAVEL, Layout
-from gcb.envs.scene import Scene, draw_analogy, draw_scene, reachable
+from gcb.envs.scene import Scene, reachable, sample_analogy, sample_scene
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
 from gcb.explorer.images import data_url
@@ -63,7 +63,7 @@ class SceneRenderer:
         self._env, self._options = env, {name: value for name, value in options.items() if name != "video"}
         self._lock = threading.Lock()
         self._small, self._large = self.make(), self.make(image_size=DISPLAY_SIZE)
-        self._bank: Bank = open_bank(self._source, "eval")
+        self._bank: ClipBank = open_bank(self._source, "eval")
         self.scene = lru_cache(KEPT)(self._scene)
         self.here = lru_cache(KEPT)(self._here)
         self.there = lru_cache(KEPT)(self._there)
@@ -88,8 +88,8 @@ class SceneRenderer:
         rng = _generator(choice.seed, 0)
 
         def draw() -> Scene:
-            drawn = draw_scene(self.layout, rng)
-            return replace(drawn, clip=self._bank.draw(_generator(choice.seed, 1)) if choice.video else None)
+            drawn = sample_scene(self.layout, rng)
+            return replace(drawn, clip=self._bank.sample(_generator(choice.seed, 1)) if choice.video else None)
 
         return self._first_possible(draw, self.layout.tasks)
 
@@ -114,11 +114,11 @@ class SceneRenderer:
     def _example(self, model: Scene, told: ByExample, rng: np.random.Generator) -> Scene:
         if told.turn:
             model = _turned(model, np.radians(told.turn), self.layout, rng)
-        drawn = draw_analogy(model, "strict", self.layout, rng)
+        drawn = sample_analogy(model, "strict", self.layout, rng)
         if told.colors is not None:
-            colors = draw_analogy(model, "strict", self.layout, _generator(told.colors, 3)).colors
+            colors = sample_analogy(model, "strict", self.layout, _generator(told.colors, 3)).colors
             drawn = replace(drawn, colors=colors)
-        return replace(drawn, clip=self._bank.draw(_generator(told.seed, 4)) if told.video else None)
+        return replace(drawn, clip=self._bank.sample(_generator(told.seed, 4)) if told.video else None)
 
     def _with_task(self, scene: Scene, task: str | None, after: float | None) -> Scene:
         task = task or scene.task

@@ -11,7 +11,15 @@ from helpers.tiny import tiny_config
 import gcb
 from gcb.cli.main import main
 from gcb.data import Dataset, ImportOptions, contact_sheet, import_data, write_dataset
-from gcb.envs.adapters import ADAPTERS, Achieved, Adapter, InfoGoal, adapter_named, find_adapter, name_of
+from gcb.envs.adapters import (
+    ADAPTERS,
+    AchievedGoalAdapter,
+    Adapter,
+    InfoGoalAdapter,
+    adapter_name,
+    get_adapter,
+    load_adapter,
+)
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import env_spec_of, evaluate, modes_of
@@ -73,10 +81,10 @@ gym.register("Line-v0", "test_adapters:Line")
 gym.register("Stacked-v0", "test_adapters:Stacked")
 
 
-class Briefly(Achieved):
+class Briefly(AchievedGoalAdapter):
     """Four steps are enough."""
 
-    limit = 4
+    max_steps = 4
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +159,7 @@ def test_stacked_frames_of_another_size_from_data_to_video(tmp_path: Path) -> No
     rng = np.random.default_rng(0)
     frames = rng.integers(0, 256, (12, 40, 48, 6), dtype=np.uint8)
     data = Dataset.from_arrays(frames, rng.uniform(-1, 1, (10, 2)).astype(np.float32), [5, 5])
-    goals = {"original": 0.0, "future": 0.9, "next_frame": 0.1}
+    goals = {"p_original": 0.0, "p_future": 0.9, "p_next_frame": 0.1}
     train(tiny_config(steps=2, goals=goals), data, tmp_path / "run", quiet=True)
     agent, env_spec = gcb.load(tmp_path / "run"), EnvSpec("Stacked-v0", adapter=Adapter())
     assert agent.act(frames[:3], goal=frames[4]).shape == (3, 2)
@@ -182,7 +190,7 @@ def test_success_is_what_the_environment_says() -> None:
 
 
 def test_ogbench_tasks_are_numbered_by_the_seed() -> None:
-    env, adapter = Line("plain"), InfoGoal()
+    env, adapter = Line("plain"), InfoGoalAdapter()
     tasks = []
     for seed in range(1, 13, 2):  # seeds of evaluations share their last bit
         observation, info = adapter.reset(env, seed)
@@ -190,15 +198,15 @@ def test_ogbench_tasks_are_numbered_by_the_seed() -> None:
         tasks.append(info["task"])
         assert adapter.goal(observation, info) == adapter.observation(observation, info) + 1
     assert tasks == ["task 1", "task 2", "task 3"] * 2
-    assert adapter.shape(env) == (1,)
+    assert adapter.observation_shape(env) == (1,)
 
 
 def test_names_of_adapters() -> None:
-    assert [name_of(adapter_named(name)) for name in ADAPTERS] == list(ADAPTERS)
-    assert name_of(Briefly()) == "test_adapters:Briefly"
-    assert isinstance(find_adapter("test_adapters:Briefly"), Briefly)
-    with pytest.raises(NotImplementedError, match="Achieved shows no examples"):
-        Achieved().example({}, {})
+    assert [adapter_name(get_adapter(name)) for name in ADAPTERS] == list(ADAPTERS)
+    assert adapter_name(Briefly()) == "test_adapters:Briefly"
+    assert isinstance(load_adapter("test_adapters:Briefly"), Briefly)
+    with pytest.raises(NotImplementedError, match="AchievedGoalAdapter shows no examples"):
+        AchievedGoalAdapter().example({}, {})
 
 
 def test_a_file_cannot_name_code_to_import(tmp_path: Path) -> None:
@@ -206,7 +214,7 @@ def test_a_file_cannot_name_code_to_import(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     config = {"env": "Line-v0", "adapter": "test_adapters:Briefly"}
     data = Dataset.from_arrays(rng.normal(size=(6, 1)), rng.uniform(-1, 1, (5, 1)), [5], config=config)
-    goals = {"original": 0.0, "future": 0.9, "next_frame": 0.1}
+    goals = {"p_original": 0.0, "p_future": 0.9, "p_next_frame": 0.1}
     train(tiny_config("gcbc", steps=1, goals=goals), data, tmp_path / "run", quiet=True)
     with pytest.raises(GCBError, match="There is no adapter 'test_adapters:Briefly'"):
         env_spec_of(gcb.load(tmp_path / "run"))

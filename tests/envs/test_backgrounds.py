@@ -30,7 +30,7 @@ def write_ramp(path, frames=48, fps=24, width=96, height=64):
 
 def drawn_names(bank, count=60):
     rng = np.random.default_rng(0)
-    return {bank.draw(rng).name for _ in range(count)}
+    return {bank.sample(rng).name for _ in range(count)}
 
 
 # ---- built in ------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_builtin_splits_are_disjoint_and_drawn_whole():
 def test_builtin_frames_have_color_and_move(split):
     bank, rng = open_bank("builtin", split), np.random.default_rng(1)
     for _ in range(20):
-        clip = bank.draw(rng)
+        clip = bank.sample(rng)
         frames = np.array([bank.frame(clip, t, 64) for t in range(0, 76, 5)]).astype(int)
         assert frames.shape == (16, 64, 64, 3)
         assert np.abs(frames[0] - frames[-1]).mean() > 3
@@ -65,13 +65,13 @@ def test_camera_never_leaves_the_still():
         for name in bank._names:
             bank._cache.get((name, 64), lambda extent=extent: ((Image.new("RGB", extent, "white"), extent), 1))
         for _ in range(100):
-            clip = bank.draw(rng)
+            clip = bank.sample(rng)
             assert all(bank.frame(clip, t, 64).min() == 255 for t in range(0, 2000, 97))
 
 
 def test_builtin_plays_on_at_any_time_and_size():
     bank = open_bank("builtin", "eval")
-    clip = bank.draw(np.random.default_rng(3))
+    clip = bank.sample(np.random.default_rng(3))
     assert bank.frame(clip, 1_000_000, 64).shape == (64, 64, 3)
     large, small = (bank.frame(clip, 10, size).astype(float) for size in (256, 64))
     shrunk = large.reshape(64, 4, 64, 4, 3).mean(axis=(1, 3))
@@ -80,7 +80,7 @@ def test_builtin_plays_on_at_any_time_and_size():
 
 def test_clip_survives_json_and_another_process():
     bank, rng = open_bank("builtin", "train"), np.random.default_rng(4)
-    clips = [bank.draw(rng) for _ in range(8)]
+    clips = [bank.sample(rng) for _ in range(8)]
     stored = json.dumps([asdict(clip) for clip in clips])
     assert [Clip(**fields) for fields in json.loads(stored)] == clips
     program = (
@@ -96,7 +96,7 @@ def test_clip_survives_json_and_another_process():
 
 def test_builtin_is_fast():
     bank, rng = open_bank("builtin", "train"), np.random.default_rng(5)
-    clips = [bank.draw(rng) for _ in range(20)]
+    clips = [bank.sample(rng) for _ in range(20)]
     for clip in clips:
         bank.frame(clip, 0, 64)
     start = time.process_time()
@@ -179,11 +179,11 @@ def test_draw_leaves_room_for_an_episode(tmp_path):
     write_ramp(tmp_path / "eval" / "short.mp4", frames=10)
     rng = np.random.default_rng(0)
     bank = open_bank(tmp_path, "train")
-    starts = np.array([bank.draw(rng).start for _ in range(300)])
+    starts = np.array([bank.sample(rng).start for _ in range(300)])
     assert set(starts // SEGMENT) == {0, 1, 2}
     assert (starts % SEGMENT).max() <= SEGMENT - 76
     short = open_bank(tmp_path, "eval")
-    clip = short.draw(rng)
+    clip = short.sample(rng)
     assert clip.start == 0
     assert (short.frame(clip, 75, 32) == short.frame(clip, reflect(75, 10), 32)).all()
 
@@ -232,7 +232,7 @@ def test_broken_clip_is_skipped_with_a_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fresh = open_bank(tmp_path, "train")
-        assert [bank.draw(first) for _ in range(20)] == [fresh.draw(second) for _ in range(20)]
+        assert [bank.sample(first) for _ in range(20)] == [fresh.sample(second) for _ in range(20)]
     with pytest.raises(GCBError, match=r"broken\.mp4"):
         bank.frame(Clip("train/broken.mp4", 0), 0, 64)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.plain_scene import plain_scene
+from helpers.simple_scene import simple_scene
 
 from gcb.envs.cabinet import BOTTOM_JOINT, BOTTOM_SPEED, BUTTON_JOINT, DRAWER_JOINT, HANDLE_LINK
 from gcb.envs.expert import Expert
@@ -39,7 +39,7 @@ def toggled(env):
 def test_the_handle_stands_where_the_formula_says(env):
     yaw = 0.7
     for opening, distance in ((0.0, 0.1375), (TRAVEL, 0.2939)):
-        env.place(plain_scene(cabinet_yaw=yaw, opening=opening))
+        env.load_scene(simple_scene(cabinet_yaw=yaw, opening=opening))
         expected = [0.68 + distance * np.sin(yaw), 0.12 - distance * np.cos(yaw), env.layout.handle_z]
         np.testing.assert_allclose(env.cabinet.handle(), expected, atol=1e-6)
         drawn = env._client.getLinkState(env.cabinet.body, HANDLE_LINK, computeForwardKinematics=True)[4]
@@ -47,14 +47,14 @@ def test_the_handle_stands_where_the_formula_says(env):
 
 
 def test_bottom_drawer_and_button_stand_where_they_should(button_drawer):
-    button_drawer.place(plain_scene(bottom_open=True))
+    button_drawer.load_scene(simple_scene(bottom_open=True))
     np.testing.assert_allclose(button_drawer.cabinet.bottom(), [0.68, 0.12 - 0.08125 - TRAVEL, -0.34], atol=1e-6)
     np.testing.assert_allclose(button_drawer.cabinet.button(), [0.68, 0.12, -0.14], atol=1e-6)
 
 
 @pytest.mark.parametrize("opening", [0.0, 0.07, TRAVEL])
 def test_left_alone_for_three_seconds_nothing_moves(env, opening):
-    env.place(plain_scene(opening=opening, bottom_open=True))
+    env.load_scene(simple_scene(opening=opening, bottom_open=True))
     before = env.state()
     for _ in range(72):
         env._advance(HOLD)
@@ -65,7 +65,7 @@ def test_left_alone_for_three_seconds_nothing_moves(env, opening):
 @pytest.mark.parametrize(("opening", "target"), [(0.02, TRAVEL), (0.14, 0.0)])
 def test_the_drawer_moves_only_when_fingers_push_it(env, opening, target):
     """Opening and closing: no motion before the first touch, and nowhere faster than a hand can push."""
-    env.reset(options={"scene": plain_scene(cabinet_xy=(0.6, 0.12), opening=opening, target=target)})
+    env.reset(options={"scene": simple_scene(cabinet_xy=(0.6, 0.12), opening=opening, target=target)})
     cabinet, arm, client = env.cabinet, env.arm, env._client
 
     def read():
@@ -87,7 +87,7 @@ def test_the_drawer_moves_only_when_fingers_push_it(env, opening, target):
 
 def test_a_shove_dies_out(env):
     """At 0.3 m/s, 0.35 kg against 4 N stop after v² m / 2 F = 4 mm: the drawer stays where a hand leaves it."""
-    env.place(plain_scene())
+    env.load_scene(simple_scene())
     env._client.resetJointState(env.cabinet.body, DRAWER_JOINT, 0.05, targetVelocity=0.3)
     for _ in range(24):
         env._advance(HOLD)
@@ -96,7 +96,7 @@ def test_a_shove_dies_out(env):
 
 
 def test_a_push_beside_the_handle_does_not_move_the_drawer(drawer):
-    drawer.place(plain_scene())
+    drawer.load_scene(simple_scene())
     for _ in range(20):
         drawer._advance(np.array([0, 0, -1.0, 0, -1.0]))  # down to the table, 8 cm beside the handle
     for _ in range(20):
@@ -106,7 +106,7 @@ def test_a_push_beside_the_handle_does_not_move_the_drawer(drawer):
 
 def test_drawers_stop_at_their_ends(drawer):
     """A hand that pulls on and on leaves the drawer open by its travel and no more."""
-    drawer.place(plain_scene(opening=0.12))
+    drawer.load_scene(simple_scene(opening=0.12))
     body = drawer.cabinet.body
     for force in (30.0, -30.0):
         for _ in range(240):
@@ -119,7 +119,7 @@ def test_drawers_stop_at_their_ends(drawer):
 def test_the_button_is_sprung(button_drawer):
     """It yields to a finger's force, and comes back by itself."""
     env = button_drawer
-    env.place(plain_scene())
+    env.load_scene(simple_scene())
     rest = env.cabinet.button()[2]
     for _ in range(120):
         position = env.cabinet.button().tolist()
@@ -133,18 +133,18 @@ def test_the_button_is_sprung(button_drawer):
 
 @pytest.mark.parametrize(("depth", "toggles"), [(0.005, False), (0.0099, False), (0.0101, True), (0.015, True)])
 def test_a_press_deeper_than_a_centimetre_toggles(button_drawer, depth, toggles):
-    button_drawer.place(plain_scene())
+    button_drawer.load_scene(simple_scene())
     set_button(button_drawer, depth)
     assert toggled(button_drawer) == toggles
     assert button_drawer.cabinet.button()[2] == pytest.approx(-0.14, abs=5e-4)
 
 
 def test_it_toggles_once_per_episode(button_drawer):
-    button_drawer.place(plain_scene())
+    button_drawer.load_scene(simple_scene())
     for _ in range(2):  # the second press finds it open and must not close it
         set_button(button_drawer, 0.012)
         assert toggled(button_drawer)
-    button_drawer.place(plain_scene())  # another episode, another press
+    button_drawer.load_scene(simple_scene())  # another episode, another press
     assert not toggled(button_drawer)
     set_button(button_drawer, 0.012)
     assert toggled(button_drawer)
@@ -154,7 +154,7 @@ def test_it_toggles_once_per_episode(button_drawer):
 def test_the_bottom_drawer_slides(button_drawer, bottom_open):
     """Half a metre a second, to its other end: it is seen on its way."""
     env = button_drawer
-    env.place(plain_scene(bottom_open=bottom_open))
+    env.load_scene(simple_scene(bottom_open=bottom_open))
     places = watch(env, lambda: env.cabinet._joint(BOTTOM_JOINT))
     set_button(env, 0.012)
     assert not env.cabinet.bottom_arrived()
@@ -169,7 +169,7 @@ def test_the_bottom_drawer_slides(button_drawer, bottom_open):
 def test_pressing_takes_a_finger(button_drawer):
     """The expert's own press: the bottom drawer stays until the button has been pushed down by contact."""
     env = button_drawer
-    env.reset(options={"scene": plain_scene(task="button")})
+    env.reset(options={"scene": simple_scene(task="button")})
     cabinet, arm, client = env.cabinet, env.arm, env._client
 
     def read():

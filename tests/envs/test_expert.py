@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.plain_scene import plain_scene
+from helpers.simple_scene import simple_scene
 
 from gcb.envs import ENVS
 from gcb.envs.expert import Expert
@@ -31,7 +31,7 @@ def test_success_with_and_without_noise(env_id):
 
 @pytest.mark.parametrize("yaw", [0.0, 0.6, 2.5])
 def test_it_comes_down_only_at_the_handle_with_open_fingers_along_the_axis(env, yaw):
-    env.place(plain_scene(cabinet_xy=(0.67, 0.0), cabinet_yaw=yaw))
+    env.load_scene(simple_scene(cabinet_xy=(0.67, 0.0), cabinet_yaw=yaw))
 
     def read():
         position, turned = env.arm.pose()[0], env.arm.yaw()
@@ -50,7 +50,7 @@ def test_it_comes_down_only_at_the_handle_with_open_fingers_along_the_axis(env, 
 
 def test_it_presses_with_closed_fingers_from_above(button_drawer):
     env = button_drawer
-    env.place(plain_scene(task="button"))
+    env.load_scene(simple_scene(task="button"))
     actions, seen = play(env, lambda: [*env.arm.pose()[0], env.cabinet.button()[2], env.cabinet.bottom_arrived()])
     began = int((actions[:, 2] < -0.3).argmax())
     assert np.linalg.norm(seen[began, :2] - [0.68, 0.12]) <= 0.02
@@ -63,7 +63,7 @@ def test_it_presses_with_closed_fingers_from_above(button_drawer):
 
 
 def test_it_stops_pushing_at_the_target(drawer):
-    drawer.place(plain_scene(cabinet_xy=(0.6, 0.12), target=0.11))
+    drawer.load_scene(simple_scene(cabinet_xy=(0.6, 0.12), target=0.11))
     actions, seen = play(drawer, drawer.cabinet.opening)
     assert seen[-1] == pytest.approx(0.11, abs=0.01)
     assert np.abs(actions[-1, :2]).max() < 0.1

@@ -2,13 +2,13 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers.plain_scene import plain_scene
+from helpers.simple_scene import simple_scene
 
 from gcb.envs.bullet import BulletClient, connect, pybullet
 from gcb.envs.layout import WORKSPACE_HIGH, WORKSPACE_LOW
 from gcb.envs.sawyer import ARM_JOINTS, HAND_LINK, MAX_YAW, NEUTRAL, Sawyer
 
-OPEN_ROOM = plain_scene(cabinet_xy=(2.0, 0.0))  # the cabinet out of the arm's way
+OPEN_ROOM = simple_scene(cabinet_xy=(2.0, 0.0))  # the cabinet out of the arm's way
 
 # The kinematics published in RethinkRobotics/sawyer_robot 5.3.0.
 LIMITS = [(-3.0503, 3.0503), (-3.8095, 2.2736), (-3.0426, 3.0426), (-3.0439, 3.0439)]
@@ -42,7 +42,7 @@ def test_joint_limits_as_published(client: BulletClient):
 
 
 def test_it_starts_where_the_world_says_pointing_down_and_open(env):
-    env.place(OPEN_ROOM)
+    env.load_scene(OPEN_ROOM)
     position, quaternion = env.arm.pose()
     np.testing.assert_allclose(position, env.layout.gripper_start, atol=1e-4)
     assert pybullet.getMatrixFromQuaternion(quaternion.tolist())[8] == pytest.approx(-1, abs=1e-6)
@@ -52,7 +52,7 @@ def test_it_starts_where_the_world_says_pointing_down_and_open(env):
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_an_action_moves_the_gripper_by_five_centimetres(drawer, axis):
-    drawer.place(OPEN_ROOM)
+    drawer.load_scene(OPEN_ROOM)
     before = drawer.arm.pose()[0]
     action = np.zeros(5)
     action[axis] = -1 if axis == 2 else 1
@@ -63,7 +63,7 @@ def test_an_action_moves_the_gripper_by_five_centimetres(drawer, axis):
 
 
 def test_an_action_turns_by_five_degrees_and_closes_the_fingers(drawer):
-    drawer.place(OPEN_ROOM)
+    drawer.load_scene(OPEN_ROOM)
     drawer._advance(np.array([0, 0, 0, 1.0, 1.0]))
     # PyBullet's solver stops when the position is right: a turn on the spot falls a degree short.
     assert np.degrees(drawer.arm.yaw()) == pytest.approx(4.5, abs=0.7)
@@ -76,7 +76,7 @@ def test_an_action_turns_by_five_degrees_and_closes_the_fingers(drawer):
 @pytest.mark.parametrize("corner", list(itertools.product((-1, 1), (-1, 1), (-1, 1))))
 def test_the_gripper_stays_in_its_workspace(drawer, corner):
     """Pushed towards a corner for long, it goes there and no further."""
-    drawer.place(OPEN_ROOM)
+    drawer.load_scene(OPEN_ROOM)
     for _ in range(25):
         drawer._advance(np.array([*corner, 1.0, -1.0]))
         position = drawer.arm.pose()[0]
@@ -90,7 +90,7 @@ def test_inverse_kinematics_reaches_the_whole_workspace(drawer):
     """In steps as large as an action's, from the start to points all over the workspace."""
     misses = []
     for target in itertools.product((0.5, 0.675, 0.85), (-0.2, 0.0, 0.2), (-0.36, -0.23, -0.1)):
-        drawer.place(OPEN_ROOM)
+        drawer.load_scene(OPEN_ROOM)
         arm = drawer.arm
         for _ in range(30):
             here = arm.pose()[0]

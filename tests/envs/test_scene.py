@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from helpers.plain_scene import plain_scene
+from helpers.simple_scene import simple_scene
 
 from gcb.envs.backgrounds import open_bank
 from gcb.envs.distractors import SHAPES
@@ -13,10 +13,10 @@ from gcb.envs.layout import BUTTON_DRAWER, DRAWER, TRAVEL
 from gcb.envs.scene import (
     Distractor,
     _is_clear,
-    draw_analogy,
-    draw_opening,
-    draw_scene,
     reachable,
+    sample_analogy,
+    sample_opening,
+    sample_scene,
 )
 from gcb.errors import GCBError
 
@@ -27,7 +27,7 @@ TOUCH_LOW, TOUCH_HIGH = np.array([0.5, -0.19]), np.array([0.84, 0.19])
 
 def scenes(layout, count, seed=0, **options):
     rng = np.random.default_rng(seed)
-    return [draw_scene(layout, rng, **options) for _ in range(count)]
+    return [sample_scene(layout, rng, **options) for _ in range(count)]
 
 
 def handle(scene, opening):
@@ -99,7 +99,7 @@ def test_handle_and_button_stand_out():
 def test_targets_follow_the_rule():
     """In the same half and at least 0.06 away, or else the opposite extreme: no goal counts as reached at the start."""
     rng = np.random.default_rng(0)
-    for opening, target in (draw_opening(rng) for _ in range(2000)):
+    for opening, target in (sample_opening(rng) for _ in range(2000)):
         upper = opening > TRAVEL / 2
         if target == (0.0 if upper else TRAVEL):
             continue
@@ -110,7 +110,7 @@ def test_targets_follow_the_rule():
 def test_share_of_targets_at_the_other_extreme():
     """Two uniform points of a half h = 0.0782 lie within d = 0.06 with probability 1 - ((h - d) / h)² = 0.95."""
     rng = np.random.default_rng(0)
-    extreme = [target in (0.0, TRAVEL) for _, target in (draw_opening(rng) for _ in range(20_000))]
+    extreme = [target in (0.0, TRAVEL) for _, target in (sample_opening(rng) for _ in range(20_000))]
     assert np.mean(extreme) == pytest.approx(1 - ((0.0782 - 0.06) / 0.0782) ** 2, abs=0.01)
 
 
@@ -158,8 +158,8 @@ def test_clearance_by_hand():
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 def test_strict_analogies_keep_the_function_and_change_the_rest(layout):
     rng = np.random.default_rng(0)
-    scene = draw_scene(layout, rng)
-    drawn = [draw_analogy(scene, "strict", layout, rng) for _ in range(300)]
+    scene = sample_scene(layout, rng)
+    drawn = [sample_analogy(scene, "strict", layout, rng) for _ in range(300)]
     for analogous in drawn:
         assert_reachable(layout, analogous)
         kept = ("task", "opening", "target", "bottom_open")
@@ -174,8 +174,8 @@ def test_strict_analogies_keep_the_function_and_change_the_rest(layout):
 def test_pose_noise_is_as_large_as_stated():
     """Where nothing is out of reach (a small cabinet box is), the noise has its full size: 0.08 m and 5 degrees."""
     rng = np.random.default_rng(1)
-    scene = plain_scene(cabinet_xy=(0.65, 0.15))
-    drawn = [draw_analogy(scene, "strict", DRAWER, rng) for _ in range(1000)]
+    scene = simple_scene(cabinet_xy=(0.65, 0.15))
+    drawn = [sample_analogy(scene, "strict", DRAWER, rng) for _ in range(1000)]
     turns = np.degrees([analogous.cabinet_yaw for analogous in drawn])
     assert turns.std() == pytest.approx(5, abs=0.5)
     across = np.array([analogous.cabinet_xy[0] for analogous in drawn]) - 0.65
@@ -184,8 +184,8 @@ def test_pose_noise_is_as_large_as_stated():
 
 def test_loose_analogies_keep_only_the_task():
     rng = np.random.default_rng(2)
-    scene = draw_scene(BUTTON_DRAWER, rng)
-    drawn = [draw_analogy(scene, "loose", BUTTON_DRAWER, rng) for _ in range(200)]
+    scene = sample_scene(BUTTON_DRAWER, rng)
+    drawn = [sample_analogy(scene, "loose", BUTTON_DRAWER, rng) for _ in range(200)]
     assert {analogous.task for analogous in drawn} == {scene.task}
     assert all(analogous.opening != scene.opening for analogous in drawn)
     assert {analogous.bottom_open for analogous in drawn} == {False, True}
@@ -194,21 +194,21 @@ def test_loose_analogies_keep_only_the_task():
 
 def test_an_analogy_gets_a_clip_of_its_own():
     rng, bank = np.random.default_rng(3), open_bank("builtin", "train")
-    scene = draw_scene(DRAWER, rng, bank=bank)
+    scene = sample_scene(DRAWER, rng, bank=bank)
     assert scene.clip is not None
-    clips = [draw_analogy(scene, "strict", DRAWER, rng, bank).clip for _ in range(5)]
+    clips = [sample_analogy(scene, "strict", DRAWER, rng, bank).clip for _ in range(5)]
     assert scene.clip not in clips
-    assert draw_analogy(scene, "strict", DRAWER, rng).clip is None
+    assert sample_analogy(scene, "strict", DRAWER, rng).clip is None
 
 
 def test_the_clip_changes_nothing_else_of_a_scene():
     """It is drawn last: the same seed gives the same scene with and without video."""
     bank = open_bank("builtin", "train")
-    with_video = draw_scene(DRAWER, np.random.default_rng(4), bank=bank)
-    assert replace(with_video, clip=None) == draw_scene(DRAWER, np.random.default_rng(4))
+    with_video = sample_scene(DRAWER, np.random.default_rng(4), bank=bank)
+    assert replace(with_video, clip=None) == sample_scene(DRAWER, np.random.default_rng(4))
     assert asdict(with_video)["clip"]["name"]
 
 
 def test_unknown_analogy():
     with pytest.raises(GCBError, match=r"'free'.*strict, loose"):
-        draw_analogy(plain_scene(), "free", DRAWER, np.random.default_rng(0))
+        sample_analogy(simple_scene(), "free", DRAWER, np.random.default_rng(0))

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from helpers.plain_scene import plain_scene
+from helpers.simple_scene import simple_scene
 
 from gcb.envs import ENVS, TabletopEnv, make_env
 from gcb.envs.adapters import ADAPTERS
@@ -80,7 +80,7 @@ def test_observations_are_three_images_and_nothing_else(env):
 
 
 def test_the_hidden_state_says_where_things_are(button_drawer):
-    button_drawer.place(plain_scene())
+    button_drawer.load_scene(simple_scene())
     state = dict(zip(button_drawer.layout.state_names, button_drawer.state().tolist(), strict=True))
     expected = dict(
         gripper_x=0.6, gripper_y=-0.15, gripper_z=-0.1, gripper_qx=1, gripper_qy=0, gripper_qz=0, gripper_qw=0,
@@ -243,7 +243,7 @@ def test_the_start_is_restored_exactly(env):
     """After the goal rollout the episode is the one of a scene that was only placed."""
     observation, info = env.reset(seed=4)
     fresh = make_env(env.spec.id, image_size=16)
-    fresh.place(env.scene)
+    fresh.load_scene(env.scene)
     np.testing.assert_array_equal(fresh.image(16), observation["observation"])
     np.testing.assert_array_equal(fresh.state(), info["state"])
     for action in np.random.default_rng(0).uniform(-1, 1, (20, 5)):
@@ -309,7 +309,7 @@ def test_distractors_stand_at_rest_and_out_of_the_grippers_way(env):
     tallest = max(shape.height for shape in SHAPES)
     assert TABLE_Z + tallest < env.layout.gripper_start[2] - 0.05
     items = [Distractor(shape, (0.48 + 0.08 * place, -0.25), 0.3, (1, 0, 0)) for place, shape in enumerate((3, 30, 60))]
-    env.place(plain_scene(distractors=tuple(items)))
+    env.load_scene(simple_scene(distractors=tuple(items)))
     bodies = range(3, 6)  # after the table, the arm and the cabinet
     before = [env._client.getBasePositionAndOrientation(body)[0] for body in bodies]
     for _ in range(72):
@@ -361,8 +361,8 @@ def test_an_unknown_world_is_named():
         ({"task": "button"}, r"task is 'button'; accepted: None, 'drawer'"),
         ({"analogy": "free"}, r"'free'.*strict, loose"),
         ({"scene": {"task": "drawer"}}, r"type dict; it must be a gcb\.worlds\.scene\.Scene"),
-        ({"scene": plain_scene(task="button")}, r"scene's task is 'button'; accepted: 'drawer'"),
-        ({"scene": plain_scene(cabinet_xy=(2.0, 0.0))}, r"expert cannot do the task of this scene"),
+        ({"scene": simple_scene(task="button")}, r"scene's task is 'button'; accepted: 'drawer'"),
+        ({"scene": simple_scene(cabinet_xy=(2.0, 0.0))}, r"expert cannot do the task of this scene"),
     ],
 )
 def test_impossible_reset_options_are_named(drawer, options, message):
@@ -402,7 +402,7 @@ def test_step_needs_a_reset_that_succeeded():
     with pytest.raises(GCBError, match="no scene before the first reset"):
         _ = env.scene
     with pytest.raises(GCBError, match="cannot do the task"):
-        env.reset(options={"scene": plain_scene(cabinet_xy=(2.0, 0.0))})
+        env.reset(options={"scene": simple_scene(cabinet_xy=(2.0, 0.0))})
     with pytest.raises(GCBError, match="step was called before reset"):
         env.step(np.zeros(5))
     env.close()
@@ -411,11 +411,11 @@ def test_step_needs_a_reset_that_succeeded():
 
 def test_a_mirrored_scene_looks_mirrored_and_its_way_to_the_side_and_its_turn_are_opposite() -> None:
     """What `TabletopAdapter.flipped_actions` claims; the arm itself stands where it stands."""
-    env, scene = make_env("gcb/Drawer-v0"), plain_scene(cabinet_xy=(0.65, 0.1), cabinet_yaw=np.radians(25))
+    env, scene = make_env("gcb/Drawer-v0"), simple_scene(cabinet_xy=(0.65, 0.1), cabinet_yaw=np.radians(25))
     mirrored = replace(scene, cabinet_xy=(0.65, -0.1), cabinet_yaw=np.pi - scene.cabinet_yaw)
     pictures, ways, turns = [], [], []
     for one in (scene, mirrored):
-        env.place(one)
+        env.load_scene(one)
         expert = Expert(env)
         pictures.append(env.image(64)[24:].astype(int))  # below the arm
         ways.append(env.cabinet.handle() * [1, 1, 0])

@@ -52,9 +52,9 @@ class ImportOptions:
         if not np.isfinite(self.reward_offset):
             raise GCBError(f"reward_offset is {self.reward_offset}; it must be a number")
         if self.adapter is not None:
-            from gcb.envs.adapters import adapter_named
+            from gcb.envs.adapters import get_adapter
 
-            adapter_named(self.adapter)
+            get_adapter(self.adapter)
             if self.env is None:
                 raise GCBError(f"adapter is {self.adapter!r}, but no env is given that it would adapt")
 

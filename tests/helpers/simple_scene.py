@@ -7,7 +7,7 @@ from gcb.envs.scene import Scene
 GREY = (0.5, 0.5, 0.5)
 
 
-def plain_scene(**changes: Any) -> Scene:
+def simple_scene(**changes: Any) -> Scene:
     """A cabinet at (0.68, 0.12) whose drawers open towards -y, with nothing else on the table."""
     given: dict[str, Any] = dict(
         task="drawer",
