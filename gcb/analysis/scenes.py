@@ -136,16 +136,14 @@ class SceneRunner:
 
     def _moment(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """What the noisy expert has come to after some steps, or at success: picture and hidden state."""
-        from gcb.envs.expert import Expert
+        from gcb.envs.expert import play_expert
 
-        expert, steps = Expert(self.env.unwrapped), int(rng.integers(1, LONGEST_WAY + 1))  # pyright: ignore[reportArgumentType]
-        for _ in range(steps):
-            action = expert.action()
-            noisy = np.clip(action + self.job.noise * rng.standard_normal(action.shape), -1.0, 1.0)
-            observation, _, _, truncated, info = self.env.step(noisy)
-            if truncated or info["success"]:
+        steps = int(rng.integers(1, LONGEST_WAY + 1))
+        env: Any = self.env.unwrapped
+        for step in islice(play_expert(env, self.job.noise, rng), steps):
+            if step.info["success"]:
                 break
-        return observation["observation"], info["state"]
+        return step.observation["observation"], step.info["state"]
 
 
 def _key(job: Job) -> str:

@@ -57,40 +57,29 @@ class ExpertRunner:
     def __init__(self, config: CollectConfig) -> None:
         # Imported here, so that reading a dataset needs no simulator.
         from gcb.envs import make_env
-        from gcb.envs.expert import Expert
+        from gcb.envs.expert import play_expert
         from gcb.envs.tabletop import RENDERER
 
         self.config, self.renderer = config, RENDERER
         self.env = make_env(config.env, **config.options)
-        self.make_expert = Expert
+        self.play = play_expert
 
     def run(self, index: int) -> Episode:
         """Episode number `index`: the expert's actions plus noise, until the world says that it is over."""
         config = self.config
-        noise = episode_noise("train", config.seed, index)
-        observation, info = self.env.reset(seed=episode_seed("train", config.seed, index))
-        expert = self.make_expert(self.env)
-        start, steps, over = info, [], False
-        frames, states = [observation["observation"]], [info["state"]]
-        while not over:
-            action = expert.action()
-            action = np.clip(action + config.noise * noise.standard_normal(action.shape), -1, 1).astype(np.float32)
-            seen, reward, terminated, truncated, info = self.env.step(action)
-            frames.append(seen["observation"])
-            states.append(info["state"])
-            steps.append((action, reward, terminated))
-            over = terminated or truncated
-        actions, rewards, ends = zip(*steps, strict=True)
+        observation, start = self.env.reset(seed=episode_seed("train", config.seed, index))
+        rng = episode_noise("train", config.seed, index)
+        steps = list(self.play(self.env, config.noise, rng, np.float32))
         return Episode(
-            frames=np.stack(frames),
-            states=np.stack(states),
-            actions=np.stack(actions),
-            rewards=np.array(rewards, np.float32),
-            terminated=np.array(ends, bool),
+            frames=np.stack([observation["observation"], *(step.observation["observation"] for step in steps)]),
+            states=np.stack([start["state"], *(step.info["state"] for step in steps)]),
+            actions=np.stack([step.action for step in steps]),
+            rewards=np.array([step.reward for step in steps], np.float32),
+            terminated=np.array([step.terminated for step in steps], bool),
             goal_frame=observation["desired_goal"],
             goal_state=start["goal_state"],
             task=start["task"],
-            success=bool(info["success"]),
+            success=bool(steps[-1].info["success"]),
             scene=dict(scene_numbers(start["scene"])),
         )
 

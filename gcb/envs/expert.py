@@ -4,7 +4,8 @@ It never goes back a stage. Without noise it need not; with noise it sometimes m
 which is why noisy demonstrations reach their goal in most but not all episodes, as in the paper.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,34 @@ PUSH_GAIN = 6.0  # action per metre of opening that is missing
 PRESS_DEPTH = 0.0125  # deeper than what toggles, short of the end of the travel: no force against a stop
 TIP_TO_PAD = 0.015
 HALF_CAP = 0.01  # the button's height is that of the middle of its cap
+
+
+class ExpertStep(NamedTuple):
+    """One step of the expert: its action and what `env.step` returned for it."""
+
+    action: np.ndarray
+    observation: dict[str, np.ndarray]
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+def play_expert(
+    env: "TabletopEnv", noise: float, rng: np.random.Generator, dtype: type[np.floating] = np.float64
+) -> Iterator[ExpertStep]:
+    """Play the expert from the scene that `env` was reset to until the episode ends.
+
+    Gaussian noise with standard deviation `noise` is added to each action, which is then clipped to [-1, 1] and rounded
+    to `dtype`: a dataset stores float32, and the environment must be given exactly what is stored.
+    """
+    expert, done = Expert(env), False
+    while not done:
+        action = expert.action()
+        action = np.clip(action + noise * rng.standard_normal(action.shape), -1.0, 1.0).astype(dtype)
+        step = ExpertStep(action, *env.step(action))
+        done = step.terminated or step.truncated
+        yield step
 
 
 class Expert:

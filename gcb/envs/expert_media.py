@@ -1,6 +1,5 @@
 """Pictures and figures of the worlds and their expert, for `gcb expert`, the demo and the docs."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gcb.envs import TabletopEnv, make_env
-from gcb.envs.expert import Expert
+from gcb.envs.expert import play_expert
 from gcb.errors import GCBError
 from gcb.utils.media import tile, write_png, write_video
 from gcb.utils.progress import Progress
@@ -43,9 +42,9 @@ def measure_expert(env_id: str, episodes: int, noise: float, seed: int, **option
         for index in range(episodes):
             _, info = env.reset(seed=episode_seed("eval", seed, index))
             draws += info["draws"]
-            frames = list(_play(env, noise, episode_noise("eval", seed, index)))
-            steps += len(frames)
-            outcomes.setdefault(info["task"], []).append(frames[-1])
+            episode = list(play_expert(env, noise, episode_noise("eval", seed, index)))
+            steps += len(episode)
+            outcomes.setdefault(info["task"], []).append(episode[-1].info["success"])
             bar.advance()
     env.close()
     per_task = {task: Rate(sum(done), len(done)) for task, done in sorted(outcomes.items())}
@@ -60,9 +59,8 @@ def expert_video(env_id: str, path: Path, episodes: int, seed: int, noise: float
     for index in range(episodes):
         observation, _ = _reset_in_turn(env, seed, index)
         goals.append(observation["desired_goal"])
-        frames = [observation["observation"]]
-        for _ in _play(env, noise, episode_noise("eval", seed, index)):
-            frames.append(env.image(frames[0].shape[0]))
+        frames, rng = [observation["observation"]], episode_noise("eval", seed, index)
+        frames += [step.observation["observation"] for step in play_expert(env, noise, rng)]
         clips.append(frames)
     env.close()
     longest = max(map(len, clips)) + 8
@@ -87,15 +85,3 @@ def _reset_in_turn(env: TabletopEnv, seed: int, index: int) -> tuple[dict[str, n
     """Episode number `index`, its task taken in turn, so that a few episodes show every one."""
     task = env.layout.tasks[index % len(env.layout.tasks)]
     return env.reset(seed=episode_seed("eval", seed, index), options={"task": task})
-
-
-def _play(env: TabletopEnv, noise: float, rng: np.random.Generator) -> Iterator[bool]:
-    """Play the expert to the episode's end; after each step, whether the task is done."""
-    expert = Expert(env)
-    over = False
-    while not over:
-        action = expert.action()
-        action = np.clip(action + noise * rng.standard_normal(action.shape), -1.0, 1.0)
-        _, _, terminated, truncated, info = env.step(action)
-        over = terminated or truncated
-        yield info["success"]
