@@ -42,17 +42,17 @@ class Agent:
         *,
         goal: np.ndarray | None = None,
         example: Example | None = None,
-        first: np.ndarray | None = None,
+        initial_state: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
         eval_temperature: float = 1.0,
     ) -> np.ndarray:
         """The mean action towards `goal`, or for the task that leads from example[0] to example[1].
 
-        `first` is the observation at the start of the task; if omitted, the task starts now. With `rng` the action is
-        sampled from the policy with `eval_temperature` times its standard deviation. For whole episodes `start_task` is
-        shorter, and faster where the task features do not depend on the state.
+        `initial_state` is the observation at the start of the task; if omitted, the task starts now. With `rng` the
+        action is sampled from the policy with `eval_temperature` times its standard deviation. For whole episodes
+        `start_task` is shorter, and faster where the task features do not depend on the state.
         """
-        pursuit = self.start_task(observation if first is None else first, goal=goal, example=example)
+        pursuit = self.start_task(observation if initial_state is None else initial_state, goal=goal, example=example)
         noise = None
         if rng is not None:
             batch = np.shape(observation)[: np.ndim(observation) - len(self.shapes.observation)]
@@ -60,10 +60,10 @@ class Agent:
         return pursuit.act(observation, noise)
 
     def start_task(
-        self, first: np.ndarray, *, goal: np.ndarray | None = None, example: Example | None = None
+        self, initial_state: np.ndarray, *, goal: np.ndarray | None = None, example: Example | None = None
     ) -> "TaskPolicy":
-        """Begin a task (or a batch of them) at the observation `first`; the `TaskPolicy` then acts step by step."""
-        return TaskPolicy(self, self._batch(first, "first"), self._task(goal, example))
+        """Begin a task (or a batch of them) at `initial_state`; the `TaskPolicy` then acts step by step."""
+        return TaskPolicy(self, self._batch(initial_state, "initial_state"), self._task(goal, example))
 
     def value(
         self,
@@ -71,10 +71,10 @@ class Agent:
         *,
         goal: np.ndarray | None = None,
         example: Example | None = None,
-        first: np.ndarray | None = None,
+        initial_state: np.ndarray | None = None,
     ) -> np.ndarray:
         """V(s, task): the discounted probability of success, as IQL sees it."""
-        pursuit = self.start_task(observation if first is None else first, goal=goal, example=example)
+        pursuit = self.start_task(observation if initial_state is None else initial_state, goal=goal, example=example)
         return pursuit.value(observation)
 
     def phi(self, state: np.ndarray, goal: np.ndarray) -> np.ndarray:
@@ -130,12 +130,12 @@ class Agent:
 class TaskPolicy:
     """A task under way, or a batch of them: what it asks is worked out once where that is all it needs."""
 
-    def __init__(self, agent: Agent, first: Tensor, task: Tensor | tuple[Tensor, Tensor]) -> None:
-        self._agent, self._first, self._task = agent, first, task
+    def __init__(self, agent: Agent, initial_state: Tensor, task: Tensor | tuple[Tensor, Tensor]) -> None:
+        self._agent, self._initial_state, self._task = agent, initial_state, task
         self._features: Tensor | None = None
         if not agent.method.task_depends_on_state:
             with torch.inference_mode():
-                self._features = self._task_features(first)
+                self._features = self._task_features(initial_state)
 
     def act(self, observation: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """The mean action at this observation, in [-1, 1].
@@ -165,10 +165,10 @@ class TaskPolicy:
     def _task_features(self, state: Tensor) -> Tensor:
         method = self._agent.method
         if isinstance(self._task, Tensor):
-            first, state, goal = _paired(self._first, state, self._task)
-            return method.goal_features(first, state, goal)
-        first, state, before, after = _paired(self._first, state, *self._task)
-        return method.analogy_features(first, state, (before, after))
+            initial_state, state, goal = _paired(self._initial_state, state, self._task)
+            return method.goal_features(initial_state, state, goal)
+        initial_state, state, before, after = _paired(self._initial_state, state, *self._task)
+        return method.analogy_features(initial_state, state, (before, after))
 
 
 def load(run: str | os.PathLike[str], device: str = "cpu") -> Agent:

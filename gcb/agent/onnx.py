@@ -4,10 +4,10 @@ Inputs are as an environment gives them, batch first: images uint8 with channels
 
     phi.onnx                 state, goal                   → φ(s, g)
     psi.onnx                 state                         → ψ(s)
-    policy_by_goal.onnx      first, state, goal            → the mean action in [-1, 1]
-    policy_by_example.onnx   first, state, before, after   → the same, told by an example pair
+    policy_by_goal.onnx      initial_state, state, goal            → the mean action in [-1, 1]
+    policy_by_example.onnx   initial_state, state, before, after   → the same, told by an example pair
 
-`first` is what was seen when the task began.
+`initial_state` is what was seen when the task began.
 """
 
 import logging
@@ -46,17 +46,17 @@ def graphs(agent: Agent) -> Iterator[tuple[str, tuple[str, ...], Graph]]:
         features = [method.state_features(state)] if method.state_size else []
         return actor(torch.cat([*features, *([task()] if method.task_size else [])], -1))
 
-    def by_goal(first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return act(state, lambda: method.goal_features(first, state, goal))
+    def by_goal(initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+        return act(state, lambda: method.goal_features(initial_state, state, goal))
 
-    def supports_analogy(first: Tensor, state: Tensor, before: Tensor, after: Tensor) -> Tensor:
-        return act(state, lambda: method.analogy_features(first, state, (before, after)))
+    def supports_analogy(initial_state: Tensor, state: Tensor, before: Tensor, after: Tensor) -> Tensor:
+        return act(state, lambda: method.analogy_features(initial_state, state, (before, after)))
 
     yield "phi", ("state", "goal"), Graph(agent, method.phi)
     yield "psi", ("state",), Graph(agent, method.psi)
-    yield "policy_by_goal", ("first", "state", "goal"), Graph(agent, by_goal)
+    yield "policy_by_goal", ("initial_state", "state", "goal"), Graph(agent, by_goal)
     if method.supports_analogy:
-        yield "policy_by_example", ("first", "state", "before", "after"), Graph(agent, supports_analogy)
+        yield "policy_by_example", ("initial_state", "state", "before", "after"), Graph(agent, supports_analogy)
 
 
 def write_graphs(agent: Agent, folder: Path) -> list[Path]:

@@ -66,7 +66,7 @@ class Indices:
     state: np.ndarray
     next_state: np.ndarray
     goal: np.ndarray
-    first: np.ndarray
+    initial_state: np.ndarray
     """s_0, the first frame of the same episode."""
     earlier: np.ndarray
     """s_k, uniform over the same episode's frames k ≤ t."""
@@ -181,7 +181,7 @@ class Sampler:
             state=state,
             next_state=np.where(stays, state, state + 1),
             goal=goal,
-            first=first,
+            initial_state=first,
             earlier=first + (earlier_draw * (step + 1)).astype(np.int64),
             stays=stays,
         )

@@ -53,9 +53,9 @@ def action_error(
     with Progress("foretelling", transitions, "transitions", quiet=quiet) as bar:
         for start in range(0, transitions, batch):
             rows = slice(start, start + batch)
-            first, state = sampler.gather(indices.first[rows]), sampler.gather(indices.state[rows])
+            initial_state, state = sampler.gather(indices.initial_state[rows]), sampler.gather(indices.state[rows])
             for foretold, goal in ((true_goal, indices.goal[rows]), (shuffled_goal, indices.goal[strangers[rows]])):
-                foretold[rows] = agent.act(state, goal=sampler.gather(goal), first=first)
+                foretold[rows] = agent.act(state, goal=sampler.gather(goal), initial_state=initial_state)
             bar.advance(len(state))
     squared = (true_goal - actions) ** 2
     return ActionError(

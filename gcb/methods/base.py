@@ -33,10 +33,8 @@ class Batch:
     reward: Tensor
     terminal: Tensor
     """bool: the goal is reached in next_state. A time-out is not terminal."""
-    first: Tensor | None = None
+    initial_state: Tensor | None = None
     """s_0 of the same episode, if the method asks for it."""
-    earlier: Tensor | None = None
-    """s_k with k ≤ t of the same episode, if the method asks for it."""
 
 
 @dataclass
@@ -72,8 +70,8 @@ class Method(nn.Module, ABC):
     """The frozen dataclass of its settings; each has a default and is checked when it is built."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Changes of `TrainConfig` in a preset for this method; its own settings under "method_config"."""
-    frames: frozenset[str] = frozenset()
-    """Extra frames that it trains on: "first", "earlier"."""
+    extra_frames: frozenset[str] = frozenset()
+    """Optional fields of `Batch` that it trains on: {"initial_state"} or none."""
     shifted_together: tuple[frozenset[str], ...] = ()
     """Frames that random-shift augmentation moves by the same pixels; all others move on their own."""
     supports_analogy: ClassVar[bool] = True
@@ -91,10 +89,10 @@ class Method(nn.Module, ABC):
         """What the policy sees of states."""
 
     @abstractmethod
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        """What the policy sees of the task "reach `goal`", begun at `first` and now at `state`."""
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+        """What the policy sees of the task "reach `goal`", begun at `initial_state` and now at `state`."""
 
-    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         """What the policy sees of the task "do what leads from example[0] to example[1]"."""
         raise NotImplementedError(f"{self.name} cannot be told what to do by an example")
 

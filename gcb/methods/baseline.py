@@ -53,7 +53,7 @@ class Baseline(Method):
     """A method with one learning rate, whose policy sees a state and, through a passage, a task."""
 
     presets: ClassVar = {"paper": {"method_config": PAPER}, "smoke": {"method_config": SMOKE}}
-    shifted_together = (frozenset({"state", "next_state", "goal", "first"}),)
+    shifted_together = (frozenset({"state", "next_state", "goal", "initial_state"}),)
     config: Any
     bottleneck: Bottleneck
 
@@ -92,7 +92,7 @@ class Baseline(Method):
 class StateConfig(BaselineConfig):
     """What a method with an embedding of single states can be told."""
 
-    condition: Literal["first", "current", "goal"] = "first"
+    condition: Literal["initial_pair", "current_pair", "goal"] = "initial_pair"
     """What the policy sees beside ψ(s): ψ(s_0) and ψ(g), so that an example's ψ(s_a) and ψ(g_a) are the like of what it
     was trained on; ψ(s_t) and ψ(g), as the paper trains GCB; or ψ(g), inferred from an example by arithmetic."""
 
@@ -107,7 +107,7 @@ class StateMethod(Baseline):
 
     config_type = StateConfig
     presets: ClassVar = {
-        "paper": {"method_config": {**PAPER, "condition": "current"}},
+        "paper": {"method_config": {**PAPER, "condition": "current_pair"}},
         "smoke": {"method_config": SMOKE},
     }
     learns_from_next: ClassVar[bool] = False
@@ -119,7 +119,7 @@ class StateMethod(Baseline):
         self._psi = self._encoder(shapes)
         together = config.size if config.condition == "goal" else 2 * config.size
         self.bottleneck = Bottleneck(together, config.bottleneck_dim, config.bottleneck_noise)
-        self.frames = frozenset({"first"}) if config.condition == "first" else frozenset()
+        self.extra_frames = frozenset({"initial_state"}) if config.condition == "initial_pair" else frozenset()
         self.state_size, self.task_size = config.size, self.bottleneck.size
 
     def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
@@ -133,30 +133,30 @@ class StateMethod(Baseline):
         loss, logs = self.objective(batch, output, next_output)
         state, next_state = self._embedding(output), self._embedding(next_output).detach()
         begin = state
-        if self.config.condition == "first":
-            assert batch.first is not None, "`frames` asks for it"
-            begin = self.state_features(batch.first)
+        if self.config.condition == "initial_pair":
+            assert batch.initial_state is not None, "`extra_frames` asks for it"
+            begin = self.state_features(batch.initial_state)
         return self._features(
             loss, logs, state, self._task(begin, goal), next_state, self._task(self._moved(begin, next_state), goal)
         )
 
     @property
     def task_depends_on_state(self) -> bool:
-        return self.config.condition == "current"
+        return self.config.condition == "current_pair"
 
     def state_features(self, state: Tensor) -> Tensor:
         """ψ(s)."""
         return self._embedding(self._psi(state))
 
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        begin = self.state_features(self._moved(first, state))
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+        begin = self.state_features(self._moved(initial_state, state))
         return self.encode_task(self._task(begin, self.state_features(goal)))
 
-    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         """(ψ(s_a), ψ(g_a)); or for π(ψ(s), ψ(g)) the goal ψ(s_0) + ψ(g_a) - ψ(s_a)."""
         before, after = self.state_features(example[0]), self.state_features(example[1])
         if self.config.condition == "goal":
-            return self.encode_task(normalised(self.state_features(first) + after - before))
+            return self.encode_task(normalised(self.state_features(initial_state) + after - before))
         return self.encode_task(self._task(before, after))
 
     def _encoder(self, shapes: Shapes) -> torch.nn.Module:

@@ -68,7 +68,7 @@ class GoalConditionedBC(Cloning):
         """Nothing: all that is seen is seen in the pair."""
         return torch.empty(len(state), 0, device=state.device)
 
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         return self.encoder(state, goal)
 
     @torch.no_grad()
@@ -97,8 +97,8 @@ class GoalAgnosticBC(Cloning):
     def state_features(self, state: Tensor) -> Tensor:
         return self.encoder(state)
 
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         return torch.empty(len(state), 0, device=state.device)
 
-    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         return torch.empty(len(state), 0, device=state.device)

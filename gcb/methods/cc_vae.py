@@ -28,7 +28,7 @@ class CCVAE(Baseline):
     paper = "Nair et al. 2019, Contextual imagined goals for self-supervised robotic learning"
     summary = "reconstruction given the first frame: the code says what changed since then"
     config_type = CCVAEConfig
-    frames = frozenset({"first"})
+    extra_frames = frozenset({"initial_state"})
 
     def __init__(self, config: CCVAEConfig, shapes: Shapes):
         super().__init__()
@@ -41,8 +41,8 @@ class CCVAE(Baseline):
         self.state_size, self.task_size = 0, 2 * size + self.bottleneck.size
 
     def compute_loss(self, batch: Batch) -> MethodOutput:
-        assert batch.first is not None, "`frames` asks for it"
-        context = self._context(batch.first)
+        assert batch.initial_state is not None, "`extra_frames` asks for it"
+        context = self._context(batch.initial_state)
         mean, log_variance = self._posterior(batch.state, context)
         drawn = self.decoder(torch.cat([reparameterize(mean, log_variance), context], -1))
         loss, logs = elbo_loss(drawn, as_target(batch.state), mean, log_variance, self.config)
@@ -63,12 +63,12 @@ class CCVAE(Baseline):
         """Nothing: a state has no code without its context."""
         return torch.empty(len(state), 0, device=state.device)
 
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return self.analogy_features(first, state, (first, goal))
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+        return self.analogy_features(initial_state, state, (initial_state, goal))
 
-    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         """The code of s given s_0, the context of s_0, and the code of g_a given s_a."""
-        context = self._context(first)
+        context = self._context(initial_state)
         changed = self.phi(*example)
         return self.encode_task(torch.cat([self._code(state, context), context, changed], -1))
 

@@ -30,7 +30,7 @@ class CPC(StateMethod):
     summary = "contrast in time: ψ(s) finds its own next ψ(s') among the batch's"
     config_type = ContrastConfig
     # Pictures that were shifted alike would be found by their shift.
-    shifted_together = (frozenset({"state", "goal", "first"}),)
+    shifted_together = (frozenset({"state", "goal", "initial_state"}),)
     learns_from_next = True
 
     def __init__(self, config: ContrastConfig, shapes: Shapes):

@@ -51,7 +51,7 @@ class CPV(Baseline):
         "paper": {"method_config": {**PAPER, "composition_weight": 0.0}},
         "smoke": {"method_config": SMOKE},
     }
-    frames = frozenset({"first"})
+    extra_frames = frozenset({"initial_state"})
 
     def __init__(self, config: CPVConfig, shapes: Shapes):
         super().__init__()
@@ -63,10 +63,10 @@ class CPV(Baseline):
         self.state_size, self.task_size = size, self.bottleneck.size
 
     def compute_loss(self, batch: Batch) -> MethodOutput:
-        assert batch.first is not None, "`frames` asks for it"
-        whole, done = self._pair(batch.first, batch.goal), self._pair(batch.first, batch.state)
+        assert batch.initial_state is not None, "`extra_frames` asks for it"
+        whole, done = self._pair(batch.initial_state, batch.goal), self._pair(batch.initial_state, batch.state)
         with torch.no_grad():
-            next_state, next_done = self._psi(batch.next_state), self._pair(batch.first, batch.next_state)
+            next_state, next_done = self._psi(batch.next_state), self._pair(batch.initial_state, batch.next_state)
         loss, logs = batch.reward.new_zeros(()), {}
         if self.config.composition_weight:
             left = self._plan(self._pair(batch.state, batch.goal))
@@ -83,11 +83,11 @@ class CPV(Baseline):
     def state_features(self, state: Tensor) -> Tensor:
         return self._psi(state)
 
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return self.analogy_features(first, state, (first, goal))
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+        return self.analogy_features(initial_state, state, (initial_state, goal))
 
-    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        return self.encode_task(torch.cat([self._pair(*example), self._pair(first, state)], -1))
+    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+        return self.encode_task(torch.cat([self._pair(*example), self._pair(initial_state, state)], -1))
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ class CTA(Baseline):
     summary = "fields of temporal distance: V = f(s)ᵀψ(g), the task is ψ(g) - ψ(s), joined bilinearly with the state"
     config_type = CTAConfig
     presets: ClassVar = {"paper": {"method_config": PAPER}, "smoke": {"method_config": SMOKE}}
-    frames = frozenset({"first"})
+    extra_frames = frozenset({"initial_state"})
 
     def __init__(self, config: CTAConfig, shapes: Shapes):
         super().__init__()
@@ -60,13 +60,13 @@ class CTA(Baseline):
         self.state_size, self.task_size = size, size
 
     def compute_loss(self, batch: Batch) -> MethodOutput:
-        assert batch.first is not None, "`frames` asks for it"
+        assert batch.initial_state is not None, "`extra_frames` asks for it"
         state, goal = self._state(batch.state), self._psi(batch.goal)
         with torch.no_grad():
             next_state = self._state(batch.next_state)
             future = field_value(self._slow_state(batch.next_state), self._slow_psi(batch.goal))
         loss, logs = self.value_loss(field_value(state, goal), future, batch.reward, batch.terminal)
-        change = normalised(goal - self._psi(batch.first))
+        change = normalised(goal - self._psi(batch.initial_state))
         task, next_task = torch.cat([change, state], -1), torch.cat([change, next_state], -1)
         return self._features(loss, logs, state, task, next_state, next_task)
 
@@ -92,10 +92,10 @@ class CTA(Baseline):
         """f(s)."""
         return self._state(state)
 
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return self.analogy_features(first, state, (first, goal))
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+        return self.analogy_features(initial_state, state, (initial_state, goal))
 
-    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         change = normalised(self._psi(example[1]) - self._psi(example[0]))
         return self.encode_task(torch.cat([change, self._state(state)], -1))
 

@@ -91,7 +91,7 @@ class GCDBC(Baseline):
         """Nothing: all that is seen is seen in the pair."""
         return torch.empty(len(state), 0, device=state.device)
 
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         return self._seen(self._phi(state, goal))
 
     @torch.no_grad()

@@ -125,7 +125,7 @@ class GCB(Method):
     summary = "φ(s, g) is a bisimulation metric over tasks, ψ(g) - ψ(s) its arithmetic; acts by goal or by example"
     config_type = GCBConfig
     presets: ClassVar = {"paper": {"method_config": PAPER}, "smoke": {"method_config": {"size": 32}}}
-    shifted_together = (frozenset({"state", "next_state", "goal", "first"}),)
+    shifted_together = (frozenset({"state", "next_state", "goal", "initial_state"}),)
 
     def __init__(self, config: GCBConfig, shapes: Shapes):
         super().__init__()
@@ -140,7 +140,7 @@ class GCB(Method):
         self.action_decoder = mlp([size, 256, shapes.action]) if config.action_decoder else None
         self.dynamics: Dynamics | None = make_dynamics(config.dynamics, size, shapes.action)
         self.bottleneck = nn.Linear(size, config.bottleneck_dim) if config.bottleneck_dim else None
-        self.frames = frozenset({"first"}) if config.p_initial_pair else frozenset()
+        self.extra_frames = frozenset({"initial_state"}) if config.p_initial_pair else frozenset()
         self.state_size, self.task_size = size, config.bottleneck_dim or size
 
     # ---- learning --------------------------------------------------------------------------------------------
@@ -149,8 +149,8 @@ class GCB(Method):
         """The first rows of the batch are tasks as they stand (s_t, g) and train φ and ψ; the others (s_0, g)."""
         config, current = self.config, self._current_rows(len(batch.state))
         pair_state = batch.state
-        if batch.first is not None and current < len(pair_state):
-            pair_state = torch.cat([batch.state[:current], batch.first[current:]])
+        if batch.initial_state is not None and current < len(pair_state):
+            pair_state = torch.cat([batch.state[:current], batch.initial_state[current:]])
         phi = self._phi_of(self._phi, pair_state, batch.goal)
         psi = self._psi(batch.state)
         with torch.no_grad():
@@ -230,18 +230,18 @@ class GCB(Method):
     def state_features(self, state: Tensor) -> Tensor:
         return self._normalised(self._psi(state))
 
-    def goal_features(self, first: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         if self.config.condition == "goal":
             return self._normalised(self._psi(goal))
-        return self._bottleneck(self._phi_of(self._phi, state if self.task_depends_on_state else first, goal))
+        return self._bottleneck(self._phi_of(self._phi, state if self.task_depends_on_state else initial_state, goal))
 
-    def analogy_features(self, first: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
+    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
         """φ(s_a, g_a); or for π(ψ(s), ψ(g)) the goal that arithmetic infers: ψ(s_0) + φ(s_a, g_a) - φ(g_a, g_a)."""
         phi = self._phi_of(self._phi, *example)
         if self.config.condition == "pair":
             return self._bottleneck(phi)
         origin = self._phi_of(self._phi, example[1], example[1]) if self.config.grounded else 0.0
-        return self._normalised(self._psi(first) + phi - origin)
+        return self._normalised(self._psi(initial_state) + phi - origin)
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:

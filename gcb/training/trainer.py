@@ -176,7 +176,7 @@ class Trainer:
         rows = self.distributed.rows(size)
         batch = self.sampler.sample(size, rows)
         arrays = {"state": batch.state, "next_state": batch.next_state, "goal": batch.goal}
-        for role in sorted(self.learner.method.frames):
+        for role in sorted(self.learner.method.extra_frames):
             arrays[role] = self.sampler.gather(getattr(batch.indices, role))
         frames = {role: torch.from_numpy(array).to(self.device) for role, array in arrays.items()}
         action = torch.from_numpy(batch.action).to(self.device, torch.float32)

@@ -129,7 +129,7 @@ def test_a_task_that_stands_still_is_worked_out_once(monkeypatch: pytest.MonkeyP
         pursuit = agent.start_task(seen[0], goal=goal)
         actions = [pursuit.act(one) for one in seen]
         assert counting.calls == calls
-        np.testing.assert_allclose(actions[4], agent.act(seen[4], goal=goal, first=seen[0]), atol=1e-6)
+        np.testing.assert_allclose(actions[4], agent.act(seen[4], goal=goal, initial_state=seen[0]), atol=1e-6)
 
 
 def test_vectors_work_alike() -> None:
@@ -144,7 +144,10 @@ def test_vectors_work_alike() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"observation": np.zeros((32, 32, 3), np.float32)}, r"first is float32 \(32, 32, 3\); accepted: uint8"),
+        (
+            {"observation": np.zeros((32, 32, 3), np.float32)},
+            r"initial_state is float32 \(32, 32, 3\); accepted: uint8",
+        ),
         ({"observation": np.zeros((64, 64, 3), np.uint8)}, r"\(64, 64, 3\); accepted: uint8 \(32, 32, 3\)"),
         ({"observation": np.zeros((2, 2, 32, 32, 3), np.uint8)}, "accepted"),
         ({"observation": np.zeros((0, 32, 32, 3), np.uint8)}, "accepted"),

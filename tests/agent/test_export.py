@@ -110,15 +110,15 @@ def test_graphs_agree_with_the_agent(run: Path, data: Dataset, tmp_path: Path, c
     assert "policy_by_example.onnx" in " ".join(capsys.readouterr().out.split())
     agent, frames = gcb.load(run), data.frames
     for rows in (1, 5):
-        first, state, goal, before, after = (frames[at : at + rows] for at in (0, 3, 8, 12, 20))
-        task = agent.start_task(first, example=(before, after))
+        initial_state, state, goal, before, after = (frames[at : at + rows] for at in (0, 3, 8, 12, 20))
+        task = agent.start_task(initial_state, example=(before, after))
         wanted = {
             "phi": agent.phi(state, goal),
             "psi": agent.psi(state),
-            "policy_by_goal": agent.act(state, goal=goal, first=first),
+            "policy_by_goal": agent.act(state, goal=goal, initial_state=initial_state),
             "policy_by_example": task.act(state),
         }
-        given = {"first": first, "state": state, "goal": goal, "before": before, "after": after}
+        given = {"initial_state": initial_state, "state": state, "goal": goal, "before": before, "after": after}
         for name, expected in wanted.items():
             session = runtime.InferenceSession(str(tmp_path / "shared" / "onnx" / f"{name}.onnx"))
             inputs = {one.name: given[one.name] for one in session.get_inputs()}

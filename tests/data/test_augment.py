@@ -55,7 +55,7 @@ def test_frames_move_on_their_own_or_together() -> None:
     frames = {"state": images, "next_state": images, "goal": images}
     alone = shift_frames(frames, 4, (), np.random.default_rng(0))
     assert not torch.equal(alone["state"], alone["goal"])
-    together = shift_frames(frames, 4, (frozenset({"state", "goal", "first"}),), np.random.default_rng(0))
+    together = shift_frames(frames, 4, (frozenset({"state", "goal", "initial_state"}),), np.random.default_rng(0))
     assert torch.equal(together["state"], together["goal"])
     assert not torch.equal(together["state"], together["next_state"])
     assert torch.equal(together["next_state"], alone["next_state"])  # the draws do not depend on who moves with whom

@@ -44,7 +44,7 @@ def as_sets(values: dict[int, int]) -> dict[int, set[int]]:
 def test_states_follow_each_other_within_an_episode() -> None:
     assert drawn(GoalSampling(), "state") == as_sets(STATE_OF)
     assert drawn(GoalSampling(), "next_state") == as_sets({key: state + 1 for key, state in STATE_OF.items()})
-    assert drawn(GoalSampling(), "first") == {0: {0}, 1: {0}, 2: {0}, 3: {5}, 4: {5}}
+    assert drawn(GoalSampling(), "initial_state") == {0: {0}, 1: {0}, 2: {0}, 3: {5}, 4: {5}}
     assert drawn(GoalSampling(), "earlier") == EARLIER_OF
 
 
@@ -237,7 +237,7 @@ def test_staying_is_the_last_frame_of_a_reached_goal_without_action() -> None:
     assert 400 < stays.sum() < 600
     assert set(indices.state[stays]) == set(indices.next_state[stays]) == {3}
     assert set(indices.goal[stays]) == {4}
-    assert set(indices.first[stays]) == {0}
+    assert set(indices.initial_state[stays]) == {0}
     assert set(indices.earlier[stays]) == {0, 1, 2, 3}
     assert not batch.action[stays].any()
     assert batch.terminal[stays].all()

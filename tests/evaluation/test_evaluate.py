@@ -37,10 +37,12 @@ class Echo(GoalAgnosticBC):
     def state_features(self, state: torch.Tensor) -> torch.Tensor:
         return state[:, 0, 0, :1] / 255
 
-    def goal_features(self, first: torch.Tensor, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
+    def goal_features(self, initial_state: torch.Tensor, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
         return goal[:, 0, 0, :1] / 255
 
-    def analogy_features(self, first: Any, state: Any, example: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    def analogy_features(
+        self, initial_state: Any, state: Any, example: tuple[torch.Tensor, torch.Tensor]
+    ) -> torch.Tensor:
         assert (example[0] == 100).all()
         return example[1][:, 0, 0, :1] / 255
 

@@ -57,7 +57,7 @@ def test_the_errors_are_those_of_the_actions_drawn(folder: Path, new: Dataset) -
     acted = agent(folder).act(
         new.frames[new.frame_of_transition[drawn]],
         goal=new.frames[new.episode_goal_frame[episode]],
-        first=new.frames[new.episode_first_frame[episode]],
+        initial_state=new.frames[new.episode_first_frame[episode]],
     )
     assert np.allclose(found.dimensions, ((acted - new.actions[drawn]) ** 2).mean(0), rtol=1e-4)
     assert action_error(agent(folder), new, 200, seed=3, batch=7, quiet=True).true_goal.value == pytest.approx(

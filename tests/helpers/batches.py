@@ -26,8 +26,8 @@ def image_batch(rows: int = ROWS, seed: int = 0) -> Any:
     """Transitions of the tiny dataset with every frame that a method may ask for."""
     sampler = Sampler(tiny_dataset(), GoalSampling(), np.random.default_rng(seed))
     batch = sampler.sample(rows)
-    extra = {role: sampler.gather(getattr(batch.indices, role)) for role in ("first", "earlier")}
-    frames = {"state": batch.state, "next_state": batch.next_state, "goal": batch.goal, **extra}
+    initial_state = sampler.gather(batch.indices.initial_state)
+    frames = {"state": batch.state, "next_state": batch.next_state, "goal": batch.goal, "initial_state": initial_state}
     rest = {"action": batch.action.astype(np.float32), "reward": batch.reward, "terminal": batch.terminal}
     return Batch(**{name: torch.from_numpy(array) for name, array in {**frames, **rest}.items()})
 
@@ -35,10 +35,10 @@ def image_batch(rows: int = ROWS, seed: int = 0) -> Any:
 def vector_batch(rows: int = ROWS, seed: int = 0) -> Any:
     """Transitions of random vectors."""
     draws = torch.Generator().manual_seed(seed)
-    frames = [torch.randn(rows, 7, generator=draws) for _ in range(5)]
+    frames = [torch.randn(rows, 7, generator=draws) for _ in range(4)]
     action, reward = torch.rand(rows, 2, generator=draws) * 2 - 1, (torch.arange(rows) % 2).float()
-    state, following, goal, first, earlier = frames
-    return Batch(state, following, goal, action, reward, reward.bool(), first, earlier)
+    state, following, goal, initial_state = frames
+    return Batch(state, following, goal, action, reward, reward.bool(), initial_state)
 
 
 def fitted(method: Method, batch: Batch, steps: int, rate: float = 3e-3) -> list[float]:

@@ -72,7 +72,7 @@ class ActsAsTheExpert:
     def __init__(self, stage: SimulatorPair, idle: bool = False) -> None:
         self.stage, self.idle, self.told = stage, idle, None
 
-    def start_task(self, first: np.ndarray, **told: Any) -> "ActsAsTheExpert":
+    def start_task(self, initial_state: np.ndarray, **told: Any) -> "ActsAsTheExpert":
         self.told, self.expert = told, Expert(self.stage.agent)
         return self
 

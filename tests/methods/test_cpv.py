@@ -19,7 +19,9 @@ def test_the_composition_loss_by_hand() -> None:
 def test_what_is_done_is_taken_off_what_is_to_be_done() -> None:
     method, batch = made("cpv", bottleneck_dim=None), image_batch()
     features = method.compute_loss(batch)
-    whole, done, next_done = (method._pair(batch.first, later) for later in (batch.goal, batch.state, batch.next_state))
+    whole, done, next_done = (
+        method._pair(batch.initial_state, later) for later in (batch.goal, batch.state, batch.next_state)
+    )
     torch.testing.assert_close(features.critic_task, whole - done)
     torch.testing.assert_close(features.next_task, whole - next_done)
 
@@ -27,15 +29,15 @@ def test_what_is_done_is_taken_off_what_is_to_be_done() -> None:
 def test_nothing_is_left_at_the_goal() -> None:
     for method in (made("cpv"), made("cpv", bottleneck_dim=None)):
         batch = image_batch()
-        left = method.goal_features(batch.first, batch.goal, batch.goal)
+        left = method.goal_features(batch.initial_state, batch.goal, batch.goal)
         torch.testing.assert_close(left, torch.zeros_like(left))
 
 
 def test_an_examples_plan_takes_the_place_of_the_whole() -> None:
     method, batch = made("cpv"), image_batch()
-    example = (batch.earlier, batch.next_state)
-    seen = method.analogy_features(batch.first, batch.state, example)
-    torch.testing.assert_close(seen, method.phi(*example) - method.phi(batch.first, batch.state))
+    example = (batch.state.roll(1, 0), batch.goal.roll(1, 0))
+    seen = method.analogy_features(batch.initial_state, batch.state, example)
+    torch.testing.assert_close(seen, method.phi(*example) - method.phi(batch.initial_state, batch.state))
 
 
 def test_the_policys_gradient_reaches_the_pair_encoder() -> None:

@@ -51,10 +51,12 @@ def test_task_and_state_meet_bilinearly() -> None:
 
 def test_the_task_is_a_difference_of_fields() -> None:
     method, batch = made("cta", bottleneck_dim=None), image_batch()
-    change = normalised(method.psi(batch.goal) - method.psi(batch.first))
+    change = normalised(method.psi(batch.goal) - method.psi(batch.initial_state))
     expected = method.of_task(change) * method.of_state(method.state_features(batch.state))
     torch.testing.assert_close(method.compute_loss(batch).critic_task, expected)
-    torch.testing.assert_close(method.phi(batch.first, batch.goal), method.psi(batch.goal) - method.psi(batch.first))
+    torch.testing.assert_close(
+        method.phi(batch.initial_state, batch.goal), method.psi(batch.goal) - method.psi(batch.initial_state)
+    )
 
 
 def test_one_batch_can_be_fitted() -> None:

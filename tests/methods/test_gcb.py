@@ -125,19 +125,21 @@ def test_a_goal_policy_infers_its_goal_by_arithmetic() -> None:
     settings = {**PAIR_OF_NOW, "condition": "goal", "output_norm": False}
     method, batch = made("gcb", **settings), image_batch()
     example = (batch.next_state, batch.goal)
-    inferred = method.psi(batch.first) + method.phi(*example) - method.phi(batch.goal, batch.goal)
-    seen = method.analogy_features(batch.first, batch.state, example)
+    inferred = method.psi(batch.initial_state) + method.phi(*example) - method.phi(batch.goal, batch.goal)
+    seen = method.analogy_features(batch.initial_state, batch.state, example)
     torch.testing.assert_close(seen, functional.layer_norm(inferred, (32,)))
 
 
 def test_acting_by_goal_the_pair_begins_at_the_first_frame() -> None:
     method, batch = made("gcb", p_initial_pair=0.5), image_batch()
     assert not method.task_depends_on_state
-    one, other = (method.goal_features(batch.first, state, batch.goal) for state in (batch.state, batch.next_state))
+    one, other = (
+        method.goal_features(batch.initial_state, state, batch.goal) for state in (batch.state, batch.next_state)
+    )
     assert torch.equal(one, other)
     moving = made("gcb", **PAIR_OF_NOW)
     assert moving.task_depends_on_state
-    assert moving.frames == frozenset()
+    assert moving.extra_frames == frozenset()
 
 
 def test_no_policy_gradient_enters_by_the_papers_choice() -> None:

@@ -15,15 +15,15 @@ def test_the_pair_from_the_first_frame_stays_where_it_is() -> None:
     features = method.compute_loss(batch)
     psi = method.state_features
     assert not method.task_depends_on_state
-    torch.testing.assert_close(features.critic_task, torch.cat([psi(batch.first), psi(batch.goal)], -1))
+    torch.testing.assert_close(features.critic_task, torch.cat([psi(batch.initial_state), psi(batch.goal)], -1))
     assert torch.equal(features.next_task, features.critic_task)
 
 
 def test_the_papers_pair_moves_with_the_state() -> None:
-    method, batch = made("pixel", bottleneck_dim=None, condition="current"), image_batch()
+    method, batch = made("pixel", bottleneck_dim=None, condition="current_pair"), image_batch()
     features, psi = method.compute_loss(batch), method.state_features
     assert method.task_depends_on_state
-    assert method.frames == frozenset()
+    assert method.extra_frames == frozenset()
     torch.testing.assert_close(features.critic_task, torch.cat([psi(batch.state), psi(batch.goal)], -1))
     torch.testing.assert_close(features.next_task, torch.cat([psi(batch.next_state), psi(batch.goal)], -1))
 
@@ -32,15 +32,15 @@ def test_a_goal_alone_is_inferred_from_an_example_by_arithmetic() -> None:
     method, batch = made("pixel", bottleneck_dim=None, condition="goal"), image_batch()
     psi, example = method.state_features, (batch.next_state, batch.goal)
     torch.testing.assert_close(method.compute_loss(batch).critic_task, psi(batch.goal))
-    inferred = psi(batch.first) + psi(batch.goal) - psi(batch.next_state)
-    seen = method.analogy_features(batch.first, batch.state, example)
+    inferred = psi(batch.initial_state) + psi(batch.goal) - psi(batch.next_state)
+    seen = method.analogy_features(batch.initial_state, batch.state, example)
     torch.testing.assert_close(seen, normalised(inferred))
 
 
 def test_contradictions_are_named() -> None:
-    with pytest.raises(GCBError, match="condition 'goal' uses no pair: set passage to none"):
+    with pytest.raises(GCBError, match="condition 'goal' uses no pair"):
         StateConfig(condition="goal")
-    with pytest.raises(GCBError, match="passage is 0"):
+    with pytest.raises(GCBError, match="bottleneck_dim is 0"):
         StateConfig(bottleneck_dim=0)
     with pytest.raises(GCBError, match="bottleneck_noise is -1"):
         StateConfig(bottleneck_noise=-1.0)
@@ -77,7 +77,7 @@ def test_rad_is_pixel_but_for_the_augmentation() -> None:
 def test_in_the_paper_baselines_take_the_critics_gradient_and_the_current_pair() -> None:
     config = make_config("vae", "paper")
     assert config.method_config.rl_gradient == "critic"
-    assert config.method_config.condition == "current"
-    assert config.method_config.bottleneck is None
+    assert config.method_config.condition == "current_pair"
+    assert config.method_config.bottleneck_dim is None
     assert config.method_config.encoder == "paper"
     assert (config.method_config.learning_rate, config.method_config.weight_decay) == (5e-4, 1e-4)

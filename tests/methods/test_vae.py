@@ -54,7 +54,7 @@ def test_one_batch_comes_back(name: str) -> None:
     method, batch = made(name, kl_weight=0.0), replace(image_batch(4), state=state)
     fitted(method, batch, 160, rate=5e-3)
     assert method.compute_loss(batch).logs["pixel_error"].item() < 0.008
-    again = method.reconstruct(batch.state, batch.first)
+    again = method.reconstruct(batch.state, batch.initial_state)
     assert (again.shape, again.dtype) == (state.shape, torch.uint8)
     assert ((again.float() - state.float()).square().mean() / 255**2).item() < 0.008
 
@@ -69,8 +69,8 @@ def test_one_batch_of_vectors_comes_back(name: str) -> None:
 @BOTH
 def test_samples_are_pictures_drawn_by_seed(name: str) -> None:
     method, batch = made(name), image_batch()
-    one, same, other = (method.sample(batch.first, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
-    assert one.shape == batch.first.shape
+    one, same, other = (method.sample(batch.initial_state, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    assert one.shape == batch.initial_state.shape
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
 
@@ -83,18 +83,18 @@ def test_only_cc_vae_looks_at_the_context() -> None:
             lambda context, method=method: method.sample(context, torch.Generator().manual_seed(0)),
             lambda context, method=method: method.reconstruct(batch.state, context),
         ):
-            assert torch.equal(draw(batch.first), draw(batch.first.roll(1, 0))) == (not looks)
+            assert torch.equal(draw(batch.initial_state), draw(batch.initial_state.roll(1, 0))) == (not looks)
 
 
 def test_of_an_example_cc_vae_sees_what_changed_there() -> None:
     """The state's code and the context stay those of the own episode."""
     method, batch = made("cc_vae", bottleneck_dim=None), image_batch()
-    by_goal = method.goal_features(batch.first, batch.state, batch.goal)
-    example = (batch.earlier, batch.next_state)
-    seen = method.analogy_features(batch.first, batch.state, example)
+    by_goal = method.goal_features(batch.initial_state, batch.state, batch.goal)
+    example = (batch.state.roll(1, 0), batch.goal.roll(1, 0))
+    seen = method.analogy_features(batch.initial_state, batch.state, example)
     assert torch.equal(seen[:, :64], by_goal[:, :64])
     torch.testing.assert_close(seen[:, 64:], method.phi(*example))
-    torch.testing.assert_close(seen[:, 32:64], method.psi(batch.first))
+    torch.testing.assert_close(seen[:, 32:64], method.psi(batch.initial_state))
 
 
 @pytest.mark.parametrize(

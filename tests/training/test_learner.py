@@ -29,11 +29,11 @@ def learner(config: TrainConfig[Any], data: Dataset) -> tuple[Learner, Batch]:
     made = Learner(config, shapes_of(data), torch.device("cpu"))
     sampler = Sampler(data, GoalSampling(), np.random.default_rng(0))
     batch = sampler.sample(8)
-    first = torch.from_numpy(sampler.gather(batch.indices.first))
+    initial_state = torch.from_numpy(sampler.gather(batch.indices.initial_state))
     tensors = {
         name: torch.from_numpy(getattr(batch, name)) for name in Batch.__dataclass_fields__ if hasattr(batch, name)
     }
-    return made, Batch(**tensors, first=first, earlier=first)
+    return made, Batch(**tensors, initial_state=initial_state)
 
 
 def test_rates_rise_and_fall() -> None:
