@@ -2,8 +2,8 @@
 
 Inputs are as an environment gives them, batch first: images uint8 with channels last, vectors float32.
 
-    phi.onnx                 state, goal                   → φ(s, g)
-    psi.onnx                 state                         → ψ(s)
+    phi.onnx                 state, goal                           → φ(s, g)
+    psi.onnx                 state                                 → ψ(s)
     policy_by_goal.onnx      initial_state, state, goal            → the mean action in [-1, 1]
     policy_by_example.onnx   initial_state, state, before, after   → the same, told by an example pair
 

@@ -169,9 +169,9 @@ def test_what_does_not_fit_is_named(wrong: dict[str, Any], message: str) -> None
 
 def test_what_a_method_lacks_is_said() -> None:
     cloned = fresh_agent("gcbc")
-    with pytest.raises(GCBError, match="bc cannot be told what to do by an example"):
+    with pytest.raises(GCBError, match="gcbc cannot be told what to do by an example"):
         cloned.act(images(1)[0], example=(images(1)[0], images(1)[0]))
-    with pytest.raises(GCBError, match="bc has no state embedding"):
+    with pytest.raises(GCBError, match="gcbc has no state embedding"):
         cloned.psi(images(1)[0])
     with pytest.raises(GCBError, match="goal_agnostic_bc has no task embedding"):
         fresh_agent("goal_agnostic_bc").phi(images(1)[0], images(1)[0])
