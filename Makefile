@@ -1,4 +1,4 @@
-# Every target sets up .venv by itself when it is missing or pyproject.toml has changed.
+# Every target creates .venv when it is missing, and updates it when pyproject.toml has changed.
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -7,7 +7,7 @@ JOBS   ?= 2
 # One thread per process: several processes share the cores better than several thread pools do.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: browser demo test lint bench faults setup clean
+.PHONY: demo test lint wheel bench faults browser setup clean
 
 demo: $(STAMP)
 	$(BIN)/gcb demo
@@ -18,26 +18,30 @@ test: $(STAMP) browser
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright
 
+# Build the wheel, install it into a new environment and use it there.
+wheel: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m scripts.check_wheel
+
 bench: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks
 
-# Many minutes of faults of every kind; docs/reliability.md has the table.
+# All fault-injection tests at full length (about ten minutes); rewrites the table in docs/reliability.md.
 faults: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m reliability --out docs/reliability.md
 
-# The explorer's tests open its page in Debian's Chromium; where it cannot be had they are skipped, and say so.
+# The explorer's tests use Debian's Chromium; they are skipped where it cannot be installed.
 browser:
 	@command -v chromium >/dev/null || { \
 	  echo "installing chromium for the explorer's tests"; \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
-	    >/dev/null 2>&1 || echo "chromium could not be installed; the tests that need it will be skipped"; }
+	    >/dev/null 2>&1 || echo "chromium could not be installed; the tests that need it are skipped"; }
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No python3 on the PATH; install CPython 3.10 or 3.11." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(not ((3, 10) <= sys.version_info[:2] <= (3, 11)))' || { \
-	  echo "$(PYTHON) is $$($(PYTHON) --version); the simulator has wheels for CPython 3.10 and 3.11 only: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	  echo "$(PYTHON) is $$($(PYTHON) --version); PyBullet has wheels for CPython 3.10 and 3.11 only: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(STAMP)
