@@ -1,7 +1,7 @@
 """Build the wheel, install it into a new virtual environment and use it there: `python -m scripts.check_wheel`.
 
-An editable install finds every file of the checkout; a wheel carries only what pyproject.toml names. The commands run in
-an empty directory, so that nothing of the checkout can be imported by accident.
+An editable install finds every file of the checkout; a wheel carries only what pyproject.toml names. The commands run
+in an empty directory, so that nothing of the checkout can be imported by accident.
 """
 
 import os
