@@ -11,7 +11,6 @@ The folder is a run without what going on with the training would need: `gcb.loa
 
 import os
 import platform
-import shutil
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -21,11 +20,10 @@ import yaml
 
 import gcb
 from gcb.agent.agent import Agent, load
-from gcb.data.format import PARTIAL
 from gcb.errors import GCBError
 from gcb.methods import METHODS
 from gcb.runs.run_dir import CONFIG, EVAL, POINTER, RECORD, Checkpoint, Run, read_results
-from gcb.utils.files import directory_lock, explain_os_errors, read_json, write_atomically, write_json
+from gcb.utils.files import read_json, staged_dir, write_atomically, write_json
 from gcb.utils.progress import duration
 
 CARD = "README.md"
@@ -39,21 +37,13 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, onnx
     place = Path(os.path.abspath(out))
     if place.exists():
         raise GCBError(f"{place} is there already; name a new folder")
-    staging = place.with_name(f".{place.name}{PARTIAL}")
-    with explain_os_errors(place):
-        staging.mkdir(parents=True, exist_ok=True)
-        with directory_lock(staging):
-            try:
-                _fill(folder, staging)
-                if onnx:
-                    from gcb.agent.onnx import write_graphs
+    with staged_dir(place) as staging:
+        _fill(folder, staging)
+        if onnx:
+            from gcb.agent.onnx import write_graphs
 
-                    write_graphs(agent, staging / "onnx")
-                write_atomically(staging / CARD, model_card(agent, place.name, onnx).encode())
-                os.rename(staging, place)
-            except BaseException:
-                shutil.rmtree(staging, ignore_errors=True)
-                raise
+            write_graphs(agent, staging / "onnx")
+        write_atomically(staging / CARD, model_card(agent, place.name, onnx).encode())
     return place
 
 

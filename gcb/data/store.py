@@ -15,7 +15,6 @@ The goal may be any frame, also one that several episodes share, or none (-1); f
 """
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -28,14 +27,13 @@ from gcb.data.format import (
     FIELDS,
     HEADER_FAULTS,
     MANIFEST,
-    PARTIAL,
     file_entry,
     make_manifest,
     npy_header,
     read_manifest,
 )
 from gcb.errors import GCBError
-from gcb.utils.files import directory_lock, explain_os_errors, sha256, sync, sync_directory, write_json
+from gcb.utils.files import sha256, staged_dir, sync, write_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,18 +240,9 @@ def write_dataset(dataset: Dataset, out: str | os.PathLike[str]) -> Dataset:
     folder = Path(os.path.abspath(out))
     if folder.exists() and (not folder.is_dir() or os.listdir(folder)):
         raise GCBError(f"{folder} is there already and is not an empty folder; name a new or an empty one")
-    staging = folder.with_name(f".{folder.name}{PARTIAL}")
-    with explain_os_errors(folder):
-        staging.mkdir(parents=True, exist_ok=True)
-        with directory_lock(staging):
-            try:
-                files = {f"{name}.npy": _write_array(staging, name, array) for name, array in dataset.arrays().items()}
-                write_json(staging / MANIFEST, make_manifest(_head(dataset), _counts(dataset), files))
-                os.rename(staging, folder)
-            except BaseException:
-                shutil.rmtree(staging, ignore_errors=True)
-                raise
-        sync_directory(folder.parent)
+    with staged_dir(folder) as staging:
+        files = {f"{name}.npy": _write_array(staging, name, array) for name, array in dataset.arrays().items()}
+        write_json(staging / MANIFEST, make_manifest(_head(dataset), _counts(dataset), files))
     return open_dataset(folder)
 
 

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -173,3 +174,24 @@ def explain_os_errors(what: str | os.PathLike[str], advice: str = "Nothing was k
         yield
     except OSError as error:
         raise GCBError(f"{what} could not be written: {error.strerror or error}. {advice}") from error
+
+
+@contextmanager
+def staged_dir(path: Path) -> Iterator[Path]:
+    """Yield an empty directory that becomes `path` if the block succeeds, and is deleted if it fails.
+
+    The directory is filled beside its destination and renamed in one step, so `path` is never half-written.
+    """
+    staging = path.with_name(f".{path.name}.partial")
+    with explain_os_errors(path):
+        staging.mkdir(parents=True, exist_ok=True)
+        with directory_lock(staging):
+            try:
+                for leftover in staging.iterdir():  # left by a killed process
+                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+                yield staging
+                os.rename(staging, path)
+            except BaseException:
+                shutil.rmtree(staging, ignore_errors=True)
+                raise
+        sync_directory(path.parent)

@@ -17,6 +17,7 @@ from gcb.utils.files import (
     file_lock,
     read_json,
     sha256,
+    staged_dir,
     write_atomically,
     write_json,
 )
@@ -126,3 +127,18 @@ def test_a_refusal_of_the_system_names_the_file_and_the_reason(tmp_path: Path) -
         explain_os_errors("run"),
     ):
         write_atomically(tmp_path / "nowhere" / "file", b"")
+
+
+def test_a_staged_directory_appears_complete_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / ".out.partial" / "data").mkdir(parents=True)  # left by a killed process
+    (tmp_path / ".out.partial" / "stale").write_bytes(b"old")
+    with pytest.raises(TypeError), staged_dir(tmp_path / "out") as staging:
+        (staging / "file").write_bytes(None)  # pyright: ignore[reportArgumentType]
+    assert os.listdir(tmp_path) == []
+    with staged_dir(tmp_path / "out") as staging:
+        (staging / "file").write_bytes(b"new")
+        assert not (tmp_path / "out").exists()
+        with pytest.raises(GCBError, match="in use"), staged_dir(tmp_path / "out"):
+            pass
+    assert os.listdir(tmp_path) == ["out"]
+    assert os.listdir(tmp_path / "out") == ["file"]

@@ -6,8 +6,6 @@ observations and actions is refused: Minari would build its environment, and so 
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gcb.data.format import PARTIAL
 from gcb.data.formats.episodes import Parts, Source, episode_of
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
-from gcb.utils.files import directory_lock, explain_os_errors, read_json, sha256
+from gcb.utils.files import read_json, sha256, staged_dir
 from gcb.utils.progress import Progress
 
 METADATA = "metadata.json"
@@ -179,17 +176,8 @@ def write_minari(dataset: Dataset, out: Path, *, quiet: bool = False) -> None:
     goals = np.asarray(dataset.episode_goal_frame) >= 0
     if goals.any() and not goals.all():
         raise GCBError(f"{int(goals.sum())} of {len(goals)} episodes have a goal; Minari needs one in all or in none")
-    staging = out.with_name(f".{out.name}{PARTIAL}")
-    with explain_os_errors(out):
-        staging.mkdir(parents=True, exist_ok=True)
-        with directory_lock(staging):
-            shutil.rmtree(staging / "data", ignore_errors=True)
-            try:
-                _write(dataset, staging / "data", out.name, bool(goals.all()), quiet)
-                os.rename(staging, out)
-            except BaseException:
-                shutil.rmtree(staging, ignore_errors=True)
-                raise
+    with staged_dir(out) as staging:
+        _write(dataset, staging / "data", out.name, bool(goals.all()), quiet)
 
 
 def _write(dataset: Dataset, folder: Path, name: str, goals: bool, quiet: bool) -> None:
