@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
 from gcb.errors import GCBError
+
+if TYPE_CHECKING:
+    from gcb.utils.dataclass_io import Difference
 
 
 @dataclass
@@ -77,10 +80,9 @@ def ablation_table(preset: str) -> Table:
     return table
 
 
-def _arrow(text: str) -> str:
-    """A sentence of `gcb.utils.dataclass_io.differences`, briefly: "size 256 → 32"."""
-    name, _, values = text.removeprefix("method_config.").removesuffix(" here").partition(" is ")
-    return f"{name} {values.replace(' there and ', ' → ')}"
+def _arrow(change: "Difference") -> str:
+    """Return a change as "size 256 → 32"."""
+    return f"{change.name.removeprefix('method_config.')} {change.old!r} → {change.new!r}"
 
 
 @dataclass

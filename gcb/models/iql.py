@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from gcb.errors import GCBError
 from gcb.models.networks import mlp
+from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,10 @@ class IQLConfig:
     """A constant standard deviation instead of a learned one; 1 makes the actor's loss a weighted squared error."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (("discount", 0.0, 1.0), ("expectile", 0.0, 1.0), ("tau", 0.0, 1.0)):
-            value = getattr(self, name)
-            if not low < value <= high or (name != "tau" and value == high):
-                raise GCBError(f"iql.{name} is {value}; it must lie between {low:g} and {high:g}.")
-        for name in ("temperature", "max_weight", "hidden"):
-            if not getattr(self, name) > 0:
-                raise GCBError(f"iql.{name} is {getattr(self, name)}; it must be above 0.")
+        check_fields(self, "iql.", discount="(0, 1)", expectile="(0, 1)", tau="(0, 1]", temperature="(0, inf]")
+        check_fields(self, "iql.", max_weight="(0, inf]", hidden="[1, inf)", fixed_std="(0, inf)")
         if not self.log_std_min < self.log_std_max:
-            raise GCBError(f"iql.log_std_min {self.log_std_min} is not below iql.log_std_max {self.log_std_max}.")
-        if self.fixed_std is not None and not self.fixed_std > 0:
-            raise GCBError(f"iql.fixed_std is {self.fixed_std}; it must be above 0, or none for a learned one.")
+            raise GCBError(f"iql.log_std_min is {self.log_std_min}; it must be below log_std_max, {self.log_std_max}.")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gcb.errors import GCBError, lookup
 from gcb.runs.config import TrainConfig, make_config
-from gcb.utils.dataclass_io import differences, to_dict
+from gcb.utils.dataclass_io import Difference, differences, to_dict
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ def ablated_config(name: str, preset: str = "laptop", changes: Mapping[str, Any]
     one = ablation_named(name)
     config, found = _made(one, preset, changes), difference(name, preset)
     if len(found) != 1:
-        what = "; ".join(found) or "nothing"
+        what = "; ".join(map(str, found)) or "nothing"
         raise GCBError(f"In the preset {preset} the ablation {name} changes {what}; one field was expected.")
     return config
 
 
-def difference(name: str, preset: str = "laptop") -> list[str]:
+def difference(name: str, preset: str = "laptop") -> list[Difference]:
     """Where an ablation differs from its reference, one sentence for each field."""
     one = ablation_named(name)
     reference = make_config("gcb", preset) if one.reference is None else _made(ABLATIONS[one.reference], preset, None)

@@ -1,18 +1,17 @@
-"""The settings of a training run, their presets, and their file: YAML that holds every one of them."""
+"""Training configuration: its fields, presets, and YAML file."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, Generic, Literal, TypeVar
 
 import yaml
 
 from gcb.data.sampler import GoalSampling
-from gcb.errors import GCBError
+from gcb.errors import GCBError, lookup
 from gcb.methods import method_named
 from gcb.models.iql import IQLConfig
-from gcb.utils.dataclass_io import from_dict, replace_nested, to_dict
+from gcb.utils.dataclass_io import check_fields, from_dict, replace_nested, to_dict
 from gcb.utils.files import read_yaml, write_atomically
 
 MethodConfig = TypeVar("MethodConfig")
@@ -20,118 +19,112 @@ MethodConfig = TypeVar("MethodConfig")
 
 @dataclass(frozen=True)
 class TrainConfig(Generic[MethodConfig]):
-    """Everything that decides what is learned from a dataset. `make_config` gives one with a preset's values."""
+    """Everything that determines training on a given dataset. `make_config` returns one with a preset's values."""
 
     method: str
-    """Name of the method; `gcb methods` lists them."""
+    """Method to train; `gcb methods` lists them."""
     method_config: MethodConfig
-    """Settings of the method itself."""
+    """Hyperparameters of the method."""
     iql: IQLConfig = field(default_factory=IQLConfig)
-    """Settings of the policy's learner."""
+    """Hyperparameters of implicit Q-learning, which trains the policy."""
     seed: int = 0
-    """Seed of the initial weights and of every draw; the same seed gives the same agent."""
+    """Random seed; training is reproducible for the same seed, number of microbatches and device."""
     steps: int = 10_000
-    """Gradient steps. The learning-rate schedule follows them."""
+    """Number of gradient steps."""
     minutes: float | None = None
-    """Stop at the first checkpoint after so many minutes of training, if the steps are not done by then."""
+    """Time limit in minutes of training, applied at the next checkpoint; None for no limit."""
     batch_size: int = 256
-    """Transitions in a batch."""
+    """Transitions per gradient step, over all microbatches."""
     microbatches: int = 1
-    """Equal parts of a batch, each with pairs and noise of its own, whose gradients are averaged. The processes that
-    torchrun starts take one each; a lone process takes them one after the other, which needs less memory."""
+    """Split each batch into this many equal parts and average their gradients (gradient accumulation, less memory).
+    Under torchrun it is the number of processes. Pairs are formed and noise is sampled within a microbatch."""
     learning_rate: float = 1e-4
-    """Learning rate of actor, critics and value; the encoders' rates belong to the method."""
+    """Learning rate of the actor, critics and value network; the encoders' are set in method_config."""
     warmup_steps: int = 0
-    """Steps in which all learning rates rise from 0."""
+    """Steps of linear warm-up from 0, for all learning rates."""
     lr_schedule: Literal["none", "linear", "cosine"] = "none"
-    """How all learning rates fall from the end of the warm-up to the last step."""
+    """Learning-rate schedule after warm-up: none (constant), linear or cosine decay until the last step."""
     min_lr_ratio: float = 0.0
-    """Share of the learning rates that is left at the last step, if they fall."""
+    """Ratio of the final learning rate to the initial one, if lr_schedule decays it."""
     max_grad_norm: float | None = None
-    """Largest norm of the gradient in each group of parameters; null for no limit."""
+    """Clip the gradient norm of each parameter group to this value; None for no clipping."""
     max_loss: float = 1e6
-    """A loss beyond it means that the run has exploded, and stops it. Healthy ones here are far below 100."""
+    """Stop with an error when a loss exceeds this value: training has diverged. Typical losses are far below 100."""
     goals: GoalSampling = field(default_factory=GoalSampling)
-    """Where the goals of the samples come from."""
+    """Probabilities of the sources that goals are sampled from."""
     only_successful: bool = False
-    """Leave out the episodes that did not reach their goal, by the dataset's own rewards; no effect on data that does
-    not say which did."""
+    """Train only on episodes that reached their goal, according to the dataset's rewards. No effect on datasets that do
+    not record success."""
     p_absorbing: float = 0.0
-    """How often a sample is a successful episode's last frame with no action (zeros): what to do after success, which
-    data that ends there does not show. Use 0 where zeros do not mean standing still."""
+    """Probability that a sample is the last frame of a successful episode with a zero action, so that the policy learns
+    to stay at the goal. Use 0 where a zero action does not mean standing still."""
     future_discount: float | None = None
-    """γ of a geometric choice among future goals; null for a uniform one."""
+    """Discount of the geometric distribution over future frames as goals; None for a uniform distribution."""
     random_shift: int = 4
-    """Random-shift augmentation of images: up to so many pixels in each direction; 0 for none."""
+    """Random-shift augmentation: maximum shift of images in pixels; 0 for none."""
     horizontal_flip: bool = False
-    """Exchange left and right in half of the samples, and turn their actions accordingly. No effect on data whose world
-    does not say what that means for actions (`gcb.envs.adapters.Adapter.flipped_actions`)."""
+    """Flip images and actions horizontally in half of the samples. No effect where the environment does not define how
+    actions flip (`gcb.envs.adapters.Adapter.flipped_actions`)."""
     channel_shuffle: bool = False
-    """Change the places of the colour channels at random, in all images of a sample alike. Not where colours mean
-    something; no effect on images that are not red, green and blue."""
+    """Permute the colour channels at random, alike in all images of a sample. Not for tasks where colour matters; no
+    effect on images that are not RGB."""
     random_overlay: float = 0.0
-    """Share of the samples through whose images another one of the dataset shines: what is behind means nothing."""
+    """Probability that a sample's images are blended with another image of the dataset (distractor robustness)."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """Where to compute; auto takes a CUDA GPU if there is one, else the CPU."""
+    """Device to train on; auto is CUDA if available, else the CPU."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Of the forward passes; auto is float32 on CPU (measured faster there) and a half precision on a GPU."""
+    """Precision of the forward pass; auto is float32 on the CPU and half precision on a GPU."""
     threads: int | None = None
-    """Cores that torch uses; null for its own choice. Where others are at work too, 1 can be many times faster."""
+    """Number of CPU threads for PyTorch; None for its default. Use 1 if several runs share the machine."""
     compile: bool = False
-    """Fuse the losses with torch.compile; without a working compiler the run goes on uncompiled."""
+    """Compile the losses with torch.compile; falls back to eager mode without a working compiler."""
     log_every: int = 100
-    """Steps between two rows of metrics."""
+    """Steps between rows of metrics.jsonl."""
     checkpoint_every: int = 500
-    """Steps between two checkpoints; a kill loses at most what came after the last one."""
+    """Steps between checkpoints; an interrupted run resumes from the last one."""
     preload: bool = False
-    """Read the whole dataset into memory instead of mapping its files."""
+    """Load the whole dataset into memory instead of memory-mapping it."""
     tensorboard: bool = False
-    """Also log to TensorBoard files in the run's folder (extra `tensorboard`)."""
+    """Also log to TensorBoard, in the run directory (needs the extra `tensorboard`)."""
     wandb: bool = False
-    """Also log to Weights & Biases (extra `wandb`); offline unless WANDB_MODE says otherwise."""
+    """Also log to Weights & Biases (needs the extra `wandb`); offline unless WANDB_MODE is set."""
 
     def __post_init__(self) -> None:
-        wanted = method_named(self.method).config_type
-        if not isinstance(self.method_config, wanted):
-            raise GCBError(f"method_config is {self.method_config!r}; {self.method} needs a {wanted.__name__}.")
-        for name in ("steps", "batch_size", "microbatches", "log_every", "checkpoint_every"):
-            _check(name, getattr(self, name), getattr(self, name) >= 1, "it must be at least 1")
-        _check("threads", self.threads, self.threads is None or self.threads >= 1, "it must be at least 1")
-        for name in ("seed", "warmup_steps", "random_shift"):
-            _check(name, getattr(self, name), getattr(self, name) >= 0, "it must not be negative")
-        for name in ("minutes", "learning_rate", "max_grad_norm", "max_loss"):
-            value = getattr(self, name)
-            _check(name, value, value is None or 0 < value < inf, "it must be above 0")
-        _check("batch_size", self.batch_size, self.batch_size >= 2, "it must be at least 2: φ compares pairs")
-        even = self.batch_size % self.microbatches == 0 and self.batch_size >= 2 * self.microbatches
-        _check(
-            "batch_size",
-            self.batch_size,
-            even,
-            f"it must be a multiple of {self.microbatches} parts of at least 2 each",
+        config_type = method_named(self.method).config_type
+        if not isinstance(self.method_config, config_type):
+            raise GCBError(f"method_config is {self.method_config!r}; {self.method} needs a {config_type.__name__}.")
+        check_fields(
+            self,
+            seed="[0, inf)",
+            steps="[1, inf)",
+            minutes="(0, inf)",
+            batch_size="[2, inf)",
+            microbatches="[1, inf)",
+            learning_rate="(0, inf)",
+            warmup_steps=f"[0, {self.steps})",
+            min_lr_ratio="[0, 1]",
+            max_grad_norm="(0, inf)",
+            max_loss="(0, inf)",
+            p_absorbing="[0, 1)",
+            future_discount="(0, 1)",
+            random_shift="[0, inf)",
+            random_overlay="[0, 1]",
+            threads="[1, inf)",
+            log_every="[1, inf)",
+            checkpoint_every="[1, inf)",
         )
-        _check("min_lr_ratio", self.min_lr_ratio, 0 <= self.min_lr_ratio <= 1, "it must lie between 0 and 1")
-        _check(
-            "warmup_steps", self.warmup_steps, self.warmup_steps < self.steps, f"it must be below {self.steps} steps"
-        )
-        _check("p_absorbing", self.p_absorbing, 0 <= self.p_absorbing < 1, "it must be at least 0 and below 1")
-        _check("random_overlay", self.random_overlay, 0 <= self.random_overlay <= 1, "it must lie between 0 and 1")
-        discount = self.future_discount
-        _check("future_discount", discount, discount is None or 0 < discount < 1, "it must lie between 0 and 1")
+        if self.batch_size % self.microbatches or self.batch_size < 2 * self.microbatches:
+            accepted = f"a multiple of microbatches ({self.microbatches}), with at least 2 transitions in each"
+            raise GCBError(f"batch_size is {self.batch_size}; it must be {accepted}.")
 
 
-def _check(name: str, value: Any, accepted: bool, what: str) -> None:
-    if not accepted:
-        raise GCBError(f"{name} is {value!r}; {what}.")
-
-
-# Each preset is only its differences from the defaults above, which follow the paper's text and table; a method adds
-# its own (`Method.presets`).
+# A preset lists what differs from the defaults above, which are those of the paper's text and table. A method adds its
+# own differences (`Method.presets`).
 PRESETS: dict[str, dict[str, Any]] = {
-    # "TrainResult to convergence" on a GPU, 50K samples; the text knows no augmentation.
+    # "Trained to convergence" on a GPU, on 50K samples. The paper's text mentions no augmentation.
     "paper": {"steps": 100_000, "random_shift": 0, "checkpoint_every": 1000},
-    # Two cores, minutes. A noisy expert's failures are few but long: nearly half of the transitions are of no avail.
-    # And goals as they will be asked for teach more than those of hindsight (docs/method.md).
+    # Minutes on two cores. Failed episodes of the noisy expert are few but long: nearly half of the transitions.
+    # Original goals, as used in evaluation, work better than relabelled ones (docs/method.md).
     "laptop": {
         "steps": 3000,
         "batch_size": 128,
@@ -142,7 +135,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "lr_schedule": "cosine",
         "p_absorbing": 0.08,
     },
-    # The same where moving pictures stand behind the scenes: to learn that these mean nothing takes longer.
+    # For video distractors: learning to ignore them takes augmentation and more steps.
     "laptop_video": {"steps": 10_000, "random_overlay": 0.5, "horizontal_flip": True},
     # Seconds, for tests.
     "smoke": {
@@ -154,41 +147,39 @@ PRESETS: dict[str, dict[str, Any]] = {
         "iql": {"hidden": 32},
     },
 }
-BUILDS_ON = {"laptop_video": "laptop"}
-"""Presets that begin with the values of another one."""
+BASE_PRESET = {"laptop_video": "laptop"}
+"""The preset that another one extends."""
 
 
 def make_config(
     method: str = "gcb", preset: str = "laptop", changes: Mapping[str, Any] | None = None
 ) -> TrainConfig[Any]:
-    """The configuration of a method in a preset, with `changes` such as {"seed": 1, "iql": {"discount": 0.95}}."""
-    if preset not in PRESETS:
-        raise GCBError(f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.")
-    kind = method_named(method)
-    config: TrainConfig[Any] = TrainConfig(method, kind.config_type())
-    below = [BUILDS_ON[preset]] if preset in BUILDS_ON else []
-    for name in (*below, preset):
-        config = replace_nested(replace_nested(config, PRESETS[name]), kind.presets.get(name, {}))
+    """Return the configuration of a method in a preset, with `changes` such as {"seed": 1, "iql": {"tau": 0.01}}."""
+    lookup(PRESETS, preset, "preset")
+    method_type = method_named(method)
+    config: TrainConfig[Any] = TrainConfig(method, method_type.config_type())
+    for name in ([BASE_PRESET[preset]] if preset in BASE_PRESET else []) + [preset]:
+        config = replace_nested(replace_nested(config, PRESETS[name]), method_type.presets.get(name, {}))
     return replace_nested(config, changes or {})
 
 
-def config_from_dict(plain: Any) -> TrainConfig[Any]:
-    """The configuration that `to_dict` turned into `plain`, checked name by name and type by type."""
-    if not isinstance(plain, Mapping) or not isinstance(plain.get("method"), str):
+def config_from_dict(values: Any) -> TrainConfig[Any]:
+    """Return the configuration that `to_dict` converted to `values`, with names, types and ranges checked."""
+    if not isinstance(values, Mapping) or not isinstance(values.get("method"), str):
         raise GCBError("the configuration does not name its method; accepted: a mapping as in a run's config.yaml.")
-    kind = method_named(plain["method"])
-    return from_dict(TrainConfig, {"method_config": {}, **plain}, types_of={"method_config": kind.config_type})
+    config_type = method_named(values["method"]).config_type
+    return from_dict(TrainConfig, {"method_config": {}, **values}, types_of={"method_config": config_type})
 
 
 def write_config(path: str | os.PathLike[str], config: TrainConfig[Any]) -> None:
-    """Write every setting as YAML."""
+    """Write all settings as YAML."""
     write_atomically(path, yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True).encode())
 
 
 def read_config(path: str | os.PathLike[str]) -> TrainConfig[Any]:
-    """Read what `write_config` wrote, or a part of it: the rest is as by default. Never executes anything."""
-    plain = read_yaml(path)
+    """Read a configuration, complete or in part, from YAML; missing settings keep their defaults."""
+    values = read_yaml(path)
     try:
-        return config_from_dict(plain)
+        return config_from_dict(values)
     except GCBError as error:
         raise GCBError(f"{path}: {error}") from error

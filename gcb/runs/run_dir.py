@@ -218,7 +218,9 @@ def run_exists(path: Path, config: TrainConfig[Any], record: Mapping[str, Any]) 
     for what in ("fingerprint", "shapes"):
         found += differences(run.record["data"].get(what), record["data"].get(what), f"the dataset's {what}")
     if found:
-        raise GCBError(f"{path} holds another run: {'; '.join(found)}. Name another folder, or repeat its own settings")
+        raise GCBError(
+            f"{path} holds another run: {'; '.join(map(str, found))}. Name another folder, or repeat its own settings"
+        )
     return True
 
 

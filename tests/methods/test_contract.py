@@ -186,7 +186,7 @@ def test_outside_the_method_every_training_is_the_same(name: str) -> None:
     reference, other = (to_dict(make_config(method, "laptop")) for method in ("gcb", name))
     for plain in (reference, other):
         del plain["method"], plain["method_config"]
-    changed = [text.split(" is ")[0] for text in differences(reference, other)]
+    changed = [difference.name for difference in differences(reference, other)]
     assert changed == ITS_OWN_BY_DEFINITION.get(name, [])
 
 
