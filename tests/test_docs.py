@@ -1,4 +1,4 @@
-"""Every code block of the documents runs, in order, as a reader would run it."""
+"""Every code block of the documentation runs, in order, as a reader would run it."""
 
 import json
 import re
@@ -42,15 +42,28 @@ def run(document: str, languages: tuple[str, ...]) -> dict[str, Any]:
     return names
 
 
-def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the README loads is made first, as small as it can be."""
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dataset and the run that README and guide load, as small as possible."""
     monkeypatch.chdir(tmp_path)
     config = CollectConfig(env="gcb/ButtonDrawer-v0", transitions=60)
     collect(config, "datasets/button_drawer", quiet=True)
     train(tiny_config(steps=2, batch_size=4), "datasets/button_drawer", "runs/gcb", quiet=True)
+
+
+@pytest.mark.usefixtures("trained")
+def test_readme() -> None:
     names = run("README.md", ("python",))
-    assert names["batch"].state.shape == (256, 64, 64, 3)
     assert names["action"].shape == (5,)
+
+
+@pytest.mark.usefixtures("trained")
+def test_guide() -> None:
+    names = run("docs/guide.md", ("python",))
+    assert names["batch"].state.shape == (256, 64, 64, 3)
+    assert names["image"].ndim == 3
+    assert names["action"].shape == (5,)
+    assert 0 <= float(names["value"]) <= 1.5
 
 
 def test_extend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
