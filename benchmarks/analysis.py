@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, cpu_medians
-from gcb.analysis.analyse import FOLDER, Size, analyse
+from gcb.analysis.analyse import ANALYSIS_DIR, AnalysisSize, analyse
 from gcb.analysis.neighbours import nearest
 from gcb.analysis.scenes import KEPT
 from gcb.data import CollectConfig, collect
@@ -44,15 +44,15 @@ def _searching() -> Row:
 
 def _analysing(folder: Path) -> list[Row]:
     """The default analysis, with the encoders of both presets; the fresh scenes are made once and count for both."""
-    collect(CollectConfig(transitions=Size().pool), folder / "data", workers=2, quiet=True)
+    collect(CollectConfig(transitions=AnalysisSize().pool), folder / "data", workers=2, quiet=True)
     rows, scenes = [], 0.0
     for preset in ("laptop", "paper"):
         path = folder / preset
         config = make_config("gcb", preset, {"steps": 1, "warmup_steps": 0, "device": "cpu"})
         train(config, folder / "data", path, quiet=True)
         if scenes:
-            (path / FOLDER).mkdir()
-            shutil.copy(folder / "laptop" / FOLDER / KEPT, path / FOLDER)
+            (path / ANALYSIS_DIR).mkdir()
+            shutil.copy(folder / "laptop" / ANALYSIS_DIR / KEPT, path / ANALYSIS_DIR)
         own, children = _cost(lambda path=path: analyse(path, workers=2, quiet=True))
         scenes = scenes or children / 2
         text = f"{own:.0f} s in one process, and {scenes:.0f} s for fresh scenes in two"

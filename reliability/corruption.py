@@ -14,7 +14,7 @@ import numpy as np
 
 import gcb
 from gcb.analysis import scenes
-from gcb.analysis.analyse import FOLDER, NUMBERS, analyse
+from gcb.analysis.analyse import ANALYSIS_DIR, NUMBERS, analyse
 from gcb.data import open_dataset
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
@@ -153,7 +153,7 @@ def _evaluated(run: Path) -> Any:
 
 def _reported(run: Path) -> Any:
     page = write_report([run], run.with_name("report.html"), when=WHEN).read_bytes()
-    if absent := [name for name in (EVAL, METRICS, f"{FOLDER}/{NUMBERS}") if not (run / name).exists()]:
+    if absent := [name for name in (EVAL, METRICS, f"{ANALYSIS_DIR}/{NUMBERS}") if not (run / name).exists()]:
         raise GCBError(f"the page says that there is no {absent[0]}")
     return page
 

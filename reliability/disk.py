@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gcb.agent.agent import Agent
 from gcb.agent.export import export_run
-from gcb.analysis.analyse import FOLDER, analyse
+from gcb.analysis.analyse import ANALYSIS_DIR, analyse
 from gcb.data import export_data, open_dataset
 from gcb.evaluation.evaluate import evaluate_run
 from gcb.report.report import write_report
@@ -165,7 +165,7 @@ def _looking(folder: Path, disk: Disk, data: Path, quick: bool) -> Iterator[Case
 
     yield case("evaluation", played, EVAL)
     if not quick:
-        yield case("analysis", looked, FOLDER)
+        yield case("analysis", looked, ANALYSIS_DIR)
     yield case("report", reported, "report.html")
     yield from _giving_away(folder, disk, data)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gcb.analysis.analyse import FIGURES, FOLDER, NUMBERS, analyse, read_numbers
+from gcb.analysis.analyse import ANALYSIS_DIR, FIGURES, NUMBERS, analyse, read_numbers
 from gcb.data import CollectConfig, collect, open_dataset
 from gcb.data.format import MANIFEST, PARTIAL
 from gcb.data.output_dir import JOURNAL
@@ -182,13 +182,13 @@ def _analysis(data: Path) -> Work:
     """An analysis in the place of an earlier one, whose files must be whole until its own are."""
     pattern = stage.trained(data.parent / "run", data, steps=2)
     analyse(pattern, size=stage.LITTLE, seed=1, workers=1, quiet=True)
-    before = stage.files_of(pattern / FOLDER)
+    before = stage.files_of(pattern / ANALYSIS_DIR)
 
     def do(out: Path) -> None:
         analyse(out, size=stage.LITTLE, seed=2, workers=1, quiet=True)
 
     def look(out: Path) -> tuple[str, float]:
-        now = stage.files_of(out / FOLDER)
+        now = stage.files_of(out / ANALYSIS_DIR)
         fresh = sum(now[f"{name}.png"] != before.get(f"{name}.png") for name in FIGURES if f"{name}.png" in now)
         if before.keys() - now.keys():
             raise GCBError(f"{min(before.keys() - now.keys())} is gone")
@@ -197,7 +197,9 @@ def _analysis(data: Path) -> Work:
         return ("while files were replaced" if fresh else "in the analysis"), float(bool(fresh))
 
     def result(out: Path) -> dict[str, bytes]:
-        return {name: content for name, content in stage.files_of(out / FOLDER).items() if not name.startswith(".")}
+        return {
+            name: content for name, content in stage.files_of(out / ANALYSIS_DIR).items() if not name.startswith(".")
+        }
 
     assert NUMBERS in before
     return Work("analysis in the place of an earlier one", do, look, result, lambda out: shutil.copytree(pattern, out))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gcb.analysis.analyse import FOLDER, analyse
+from gcb.analysis.analyse import ANALYSIS_DIR, analyse
 from gcb.envs.spec import EnvSpec
 from gcb.evaluation.evaluate import Result, _write
 from gcb.evaluation.rollouts import Outcome
@@ -40,7 +40,7 @@ def run(folder: Path, quick: bool) -> Iterator[Row]:
     yield _second_is_told(
         "sweep folder", lambda: _hold_sweep(sweep), lambda: stage.sweep(sweep, data.parent), sweep / ".held"
     )
-    analysis = made / FOLDER
+    analysis = made / ANALYSIS_DIR
     yield _second_is_told(
         "analysis of one run",
         lambda: _hold(analysis),

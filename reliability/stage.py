@@ -20,7 +20,7 @@ from helpers.faults import dying_at, files_of  # noqa: E402
 from helpers.slide_env import ENV  # noqa: E402
 from helpers.tiny import tiny_config, tiny_dataset  # noqa: E402
 
-from gcb.analysis.analyse import Size  # noqa: E402
+from gcb.analysis.analyse import AnalysisSize  # noqa: E402
 from gcb.data import Dataset, write_dataset  # noqa: E402
 from gcb.runs.config import TrainConfig  # noqa: E402
 from gcb.runs.run_dir import Run  # noqa: E402
@@ -30,7 +30,7 @@ from gcb.training.trainer import train  # noqa: E402
 __all__ = ["collect_numbers", "dying_at", "files_of", "write_dataset"]
 
 STEPS = 12
-LITTLE = Size(samples=6, pool=20, scenes=2, points=12, rows=1)
+LITTLE = AnalysisSize(samples=6, pool=20, scenes=2, points=12, rows=1)
 """An analysis of a moment."""
 SIZES = (
     "steps=6",

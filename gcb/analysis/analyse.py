@@ -24,12 +24,13 @@ import gcb
 from gcb.agent.agent import Agent, load
 from gcb.analysis import figures
 from gcb.analysis.arithmetic import Arithmetic, measure
-from gcb.analysis.embed import Tasks, lacking, sample_tasks
-from gcb.analysis.geometry import WORLDS, poses
+from gcb.analysis.embed import Tasks, missing_embeddings, sample_tasks
+from gcb.analysis.geometry import poses
 from gcb.analysis.neighbour_metrics import KINDS, compare, find_neighbours, pair_values
 from gcb.analysis.projection import MOST, tsne
 from gcb.analysis.scenes import Job, Scenes, fresh_scenes
 from gcb.data import Dataset, open_dataset
+from gcb.envs import ENVS
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.runs.dataset_record import fingerprint, shapes_of
@@ -38,12 +39,12 @@ from gcb.utils.files import directory_lock, explain_os_errors, read_json, write_
 from gcb.utils.progress import Progress
 from gcb.utils.statistics import Estimate, Rate
 
-FOLDER, NUMBERS = "analysis", "numbers.json"
+ANALYSIS_DIR, NUMBERS = "analysis", "numbers.json"
 FIGURES = ("neighbours", "map", "values", "arithmetic")
 
 
 @dataclass(frozen=True)
-class Size:
+class AnalysisSize:
     """How much to look at: by default what two cores do in a minute or two."""
 
     samples: int = 1000
@@ -70,7 +71,7 @@ def analyse(
     run: str | os.PathLike[str],
     data: str | os.PathLike[str] | None = None,
     *,
-    size: Size | None = None,
+    size: AnalysisSize | None = None,
     seed: int = 0,
     workers: int = 2,
     options: Mapping[str, Any] | None = None,
@@ -80,11 +81,11 @@ def analyse(
 
     `seed` draws the tasks, the scenes and what is shown of them. `options` change those of the world.
     """
-    size, agent = size or Size(), load(run)
+    size, agent = size or AnalysisSize(), load(run)
     assert agent.run is not None, "load gives the agent its run"
     if workers < 1:
         raise GCBError(f"workers is {workers}; it must be at least 1.")
-    dataset, folder = dataset_of(agent.run, data), agent.run.path / FOLDER
+    dataset, folder = dataset_of(agent.run, data), agent.run.path / ANALYSIS_DIR
     with explain_os_errors(folder):
         folder.mkdir(exist_ok=True)
     with directory_lock(folder):
@@ -97,10 +98,12 @@ def analyse(
 class Looking:
     """One analysis under way: what was found so far, and what was left out and why."""
 
-    def __init__(self, agent: Agent, dataset: Dataset, folder: Path, size: Size, seed: int, quiet: bool) -> None:
+    def __init__(
+        self, agent: Agent, dataset: Dataset, folder: Path, size: AnalysisSize, seed: int, quiet: bool
+    ) -> None:
         self.agent, self.dataset, self.folder = agent, dataset, folder
         self.size, self.seed, self.quiet = size, seed, quiet
-        self.lacks = lacking(agent)
+        self.lacks = missing_embeddings(agent)
         self.pictures = dataset.frames.ndim == 4 and dataset.frames.dtype == np.uint8
         self.numbers: dict[str, Any] = {}
         self.figures: dict[str, bytes] = {}
@@ -130,8 +133,8 @@ class Looking:
         config = self.agent.run.record["data"].get("config", {}) if self.agent.run else {}
         if "psi" in self.lacks:
             self.skipped["arithmetic"] = self.lacks["psi"]
-        elif config.get("env") not in WORLDS:
-            self.skipped["arithmetic"] = f"there are no fresh scenes of {config.get('env') or 'an unknown env_spec'}"
+        elif config.get("env") not in ENVS:
+            self.skipped["arithmetic"] = f"there are no fresh scenes of {config.get('env') or 'an unknown environment'}"
         else:
             env_spec = EnvSpec(config["env"], {**config.get("options", {}), **options})
             job = Job(env_spec, self.seed, config.get("noise", 0.0))
@@ -214,7 +217,7 @@ def dataset_of(run: Run, data: str | os.PathLike[str] | None = None) -> Dataset:
 
 def read_numbers(run: str | os.PathLike[str]) -> dict[str, Any]:
     """What RUN/analysis/numbers.json says; empty before the first analysis."""
-    path = Path(run) / FOLDER / NUMBERS
+    path = Path(run) / ANALYSIS_DIR / NUMBERS
     found = read_json(path) if path.exists() else {}
     if not isinstance(found, dict):
         raise GCBError(f"{path} is not a table of numbers")
@@ -223,7 +226,7 @@ def read_numbers(run: str | os.PathLike[str]) -> dict[str, Any]:
 
 def read_figure(run: str | os.PathLike[str], name: str, numbers: Mapping[str, Any]) -> bytes | None:
     """The PNG of one figure, if the analysis has it: the one that was written with its numbers."""
-    path = Path(run) / FOLDER / f"{name}.png"
+    path = Path(run) / ANALYSIS_DIR / f"{name}.png"
     about = numbers.get("about", {})
     wanted = about.get("figures", {}).get(name)
     try:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gcb.agent.agent import Agent, Example
-from gcb.analysis.embed import in_batches, lacking
+from gcb.analysis.embed import in_batches, missing_embeddings
 from gcb.analysis.geometry import pose_error, same_function, same_pose
 from gcb.analysis.neighbours import nearest
 from gcb.analysis.scenes import Scenes
@@ -95,7 +95,7 @@ def measure(agent: Agent, scenes: Scenes, seed: int) -> Arithmetic:
     """Judge the neighbours of every kind of point; `seed` draws the random ones."""
     if len(scenes) < 2:
         raise GCBError(f"the test set has {len(scenes)} scenes; at least 2 are needed: a neighbour is of another one.")
-    if reason := lacking(agent).get("psi"):
+    if reason := missing_embeddings(agent).get("psi"):
         raise GCBError(f"{reason}: no arithmetic.")
     points = _points(agent, scenes)
     keys, own = in_batches(agent.psi, scenes.frames), np.arange(len(scenes))
@@ -127,7 +127,7 @@ def _points(agent: Agent, scenes: Scenes) -> dict[str, np.ndarray]:
     psi = {name: in_batches(agent.psi, getattr(scenes, name)) for name in kinds}
     points = {name: psi[name] for name in ("state", "goal", "example_goal")}
     points["psi_difference"] = psi["state"] + psi["example_goal"] - psi["example_state"]
-    if "phi" not in lacking(agent):
+    if "phi" not in missing_embeddings(agent):
         inputs = (scenes.state, scenes.example_state, scenes.example_goal)
         points["arithmetic"] = in_batches(lambda state, *example: infer_goal(agent, state, example), *inputs)
     return points

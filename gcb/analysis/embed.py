@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from gcb.agent.agent import Agent
-from gcb.analysis.geometry import WORLDS, as_shown
+from gcb.analysis.geometry import as_shown
 from gcb.data import Dataset
+from gcb.envs import ENVS
 from gcb.errors import GCBError
 
 BATCH = 256
@@ -67,7 +68,7 @@ def sample_tasks(
     if count < 1:
         raise GCBError(f"count is {count}; it must be at least 1.")
     state, goal, episode = _draw(dataset, count, np.random.default_rng(seed))
-    lacks = lacking(agent)
+    lacks = missing_embeddings(agent)
     parts: dict[str, list[np.ndarray]] = {}
     for start in range(0, len(state), batch):
         rows = slice(start, start + batch)
@@ -86,7 +87,7 @@ def sample_tasks(
     )
 
 
-def lacking(agent: Agent) -> dict[str, str]:
+def missing_embeddings(agent: Agent) -> dict[str, str]:
     """Which of "phi" and "psi" the agent's method does not have, each with the reason to show to a user."""
     blank = torch.zeros(1, *agent.shapes.observation, device=agent.device)
     if len(agent.shapes.observation) == 3:
@@ -121,7 +122,7 @@ def _hidden_goals(dataset: Dataset, goal: np.ndarray, episode: np.ndarray) -> np
     if dataset.states is None:
         return None
     hidden = np.asarray(dataset.states[goal])
-    if dataset.config.get("env") not in WORLDS:
+    if dataset.config.get("env") not in ENVS:
         return hidden
     before = np.asarray(dataset.states[np.asarray(dataset.episode_first_frame)[episode]])
     return as_shown(hidden, before, _names(dataset, episode) == "button")

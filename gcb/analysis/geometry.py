@@ -8,16 +8,27 @@ scenes: see `same_function`.
 import numpy as np
 
 from gcb.data import Dataset
+from gcb.envs import ENVS
+from gcb.envs.layout import (
+    BOTTOM,
+    BOTTOM_CLOSED,
+    BUTTON,
+    BUTTON_TOLERANCE,
+    DRAWER_TOLERANCE,
+    GRIPPER,
+    HANDLE,
+    HANDLE_CLOSED,
+    slide_axis,
+)
 
 POSE_NAMES = ("cabinet_xy.0", "cabinet_xy.1", "cabinet_yaw")
-WORLDS = ("gcb/Drawer-v0", "gcb/ButtonDrawer-v0")
 YAW_TOLERANCE = 15.0  # degrees; one of 24 parts of a turn, three times the jitter of an analogy
 POSITION_TOLERANCE = 0.05  # metres, as for a drawer
 
 
 def poses(dataset: Dataset, episode: np.ndarray) -> np.ndarray | None:
     """(n, 3) poses of the cabinets of these episodes; None where the dataset is not from one of gcb's worlds."""
-    known = dataset.config.get("env") in WORLDS and set(POSE_NAMES) <= set(dataset.scene_names)
+    known = dataset.config.get("env") in ENVS and set(POSE_NAMES) <= set(dataset.scene_names)
     if not known or dataset.states is None or dataset.episode_scene is None:
         return None
     columns = [dataset.scene_names.index(name) for name in POSE_NAMES]
@@ -26,8 +37,6 @@ def poses(dataset: Dataset, episode: np.ndarray) -> np.ndarray | None:
 
 def openings(hidden: np.ndarray, pose: np.ndarray) -> np.ndarray:
     """(n, drawers) how far each drawer is open, in metres: the upper one, and where there is one the lower."""
-    from gcb.envs.layout import BOTTOM, BOTTOM_CLOSED, BUTTON, HANDLE, HANDLE_CLOSED
-
     outward, _ = _axes(pose)
     fronts = [(HANDLE, HANDLE_CLOSED), (BOTTOM, BOTTOM_CLOSED)][: 1 + (hidden.shape[1] > BUTTON)]
     return np.stack([((hidden[:, part][:, :2] - pose[:, :2]) * outward).sum(1) - closed for part, closed in fronts], 1)
@@ -40,8 +49,6 @@ def travel_left(state: np.ndarray, goal: np.ndarray, pose: np.ndarray) -> np.nda
 
 def gripper_place(hidden: np.ndarray, pose: np.ndarray) -> np.ndarray:
     """(n, 3) the gripper as the cabinet sees it: outward, sideways and up, in metres."""
-    from gcb.envs.layout import GRIPPER
-
     outward, sideways = _axes(pose)
     way = hidden[:, GRIPPER][:, :2] - pose[:, :2]
     return np.stack([(way * outward).sum(1), (way * sideways).sum(1), hidden[:, GRIPPER][:, 2]], 1)
@@ -53,8 +60,6 @@ def as_shown(goal: np.ndarray, before: np.ndarray, button_task: np.ndarray) -> n
     The world's own goal state has the button at its goal height whatever the task is; in the picture of a drawer task
     it stands as it stood `before`.
     """
-    from gcb.envs.layout import BUTTON
-
     shown = goal.copy()
     if goal.shape[1] > BUTTON:
         shown[~button_task, BUTTON] = before[~button_task, BUTTON]
@@ -70,8 +75,6 @@ def same_function(
     the button stands within .008 m of its goal height, that is, it is pressed. Colours, distractors, the drawer that
     the task does not name and the cabinet's pose do not matter.
     """
-    from gcb.envs.layout import BUTTON, BUTTON_TOLERANCE, DRAWER_TOLERANCE
-
     near = np.abs(openings(found, found_pose) - openings(goal, goal_pose)) <= DRAWER_TOLERANCE
     if found.shape[1] <= BUTTON:
         return near[:, 0]
@@ -93,7 +96,5 @@ def same_pose(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def _axes(pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n, 2) each: the direction in which the drawers open, and the one across it."""
-    from gcb.envs.layout import slide_axis
-
     outward = np.stack([slide_axis(yaw) for yaw in pose[:, 2]])
     return outward, np.stack([-outward[:, 1], outward[:, 0]], 1)

@@ -20,7 +20,7 @@ COLUMNS = ("first frame", "frame", "drawn again", "sample")
 
 
 @runtime_checkable
-class Draws(Protocol):
+class Generative(Protocol):
     """A method that can draw pictures. Images are uint8, channels last; `context` are first frames of episodes."""
 
     def reconstruct(self, images: Tensor, context: Tensor) -> Tensor:
@@ -32,14 +32,16 @@ class Draws(Protocol):
         ...
 
 
-def drawing_sheet(agent: Agent, dataset: Dataset, path: Path, *, rows: int = 8, seed: int = 0, scale: int = 2) -> None:
+def reconstruction_sheet(
+    agent: Agent, dataset: Dataset, path: Path, *, rows: int = 8, seed: int = 0, scale: int = 2
+) -> None:
     """Write a PNG with a row for each of some frames of a dataset: its episode's first frame, it, it again, a sample.
 
     Frames and samples are drawn by `seed`.
     """
     method = agent.method
-    if not isinstance(method, Draws):
-        able = [name for name, known in METHODS.items() if issubclass(known, Draws)]
+    if not isinstance(method, Generative):
+        able = [name for name, known in METHODS.items() if issubclass(known, Generative)]
         raise GCBError(f"{method.name} draws no pictures; those that do are {', '.join(able)}.")
     if rows < 1 or len(agent.shapes.observation) != 3:
         raise GCBError(f"{rows} rows of observations {agent.shapes.observation}; at least one row of images is needed.")

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gcb.analysis.geometry import WORLDS, as_shown
+from gcb.analysis.geometry import as_shown
 from gcb.data.formats.npz import Archive
 from gcb.data.rollout import scene_numbers
+from gcb.envs import ENVS
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.utils.files import explain_os_errors, write_atomically
@@ -108,8 +109,8 @@ class SceneRunner:
     renderer = ""
 
     def __init__(self, job: Job) -> None:
-        if job.env_spec.env not in WORLDS:
-            raise GCBError(f"fresh scenes are made in {' or '.join(WORLDS)}; the agent's world is {job.env_spec.env!r}")
+        if job.env_spec.env not in ENVS:
+            raise GCBError(f"fresh scenes are made in {' or '.join(ENVS)}; the agent's world is {job.env_spec.env!r}")
         self.job, self.env = job, job.env_spec.make("strict")
 
     def run(self, index: int) -> dict[str, Any]:

@@ -43,9 +43,9 @@ class Analyse:
     """Folder of clips for video distractors, if the dataset's were own ones and lie elsewhere now."""
 
     def run(self) -> None:
-        from gcb.analysis.analyse import FOLDER, Size, analyse
+        from gcb.analysis.analyse import ANALYSIS_DIR, AnalysisSize, analyse
 
-        size = Size(self.samples, self.pool, self.scenes, self.points, self.rows)
+        size = AnalysisSize(self.samples, self.pool, self.scenes, self.points, self.rows)
         options = {"video": str(self.clips)} if self.clips else None
         numbers = analyse(self.run_folder, self.data, size=size, seed=self.seed, workers=self.workers, options=options)
         console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_LOGS)
@@ -53,7 +53,7 @@ class Analyse:
             console.print(table)
         for name, reason in numbers["skipped"].items():
             console.print(escape(f"left out: {name} ({reason})"), soft_wrap=True)
-        console.print(escape(f"figures and numbers: {self.run_folder / FOLDER}"), soft_wrap=True)
+        console.print(escape(f"figures and numbers: {self.run_folder / ANALYSIS_DIR}"), soft_wrap=True)
 
 
 @dataclass

@@ -97,10 +97,10 @@ def _evaluate(agent: Path, blind: Path, episodes: int) -> dict[str, Rate]:
 
 
 def _look_into(agent: Path, size: DemoSize) -> None:
-    from gcb.analysis.analyse import Size, analyse
+    from gcb.analysis.analyse import AnalysisSize, analyse
 
     few = max(4, size.tasks // 3)
-    analyse(agent, size=Size(samples=few, pool=size.tasks, scenes=size.scenes, points=few, rows=6), workers=2)
+    analyse(agent, size=AnalysisSize(samples=few, pool=size.tasks, scenes=size.scenes, points=few, rows=6), workers=2)
 
 
 def _report(runs: list[Path], out: Path) -> None:

@@ -102,8 +102,8 @@ class Pictures:
 
     def run(self) -> None:
         from gcb.agent.agent import load
-        from gcb.analysis.reconstructions import drawing_sheet
+        from gcb.analysis.reconstructions import reconstruction_sheet
         from gcb.data import open_dataset
 
-        drawing_sheet(load(self.run_folder), open_dataset(self.data), self.out, rows=self.rows, seed=self.seed)
+        reconstruction_sheet(load(self.run_folder), open_dataset(self.data), self.out, rows=self.rows, seed=self.seed)
         Console().print(f"picture: {self.out}")

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from gcb.agent.agent import Agent, Example, load
-from gcb.analysis.embed import lacking
-from gcb.analysis.geometry import WORLDS
+from gcb.analysis.embed import missing_embeddings
 from gcb.data import open_dataset
+from gcb.envs import ENVS
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import env_spec_of
 from gcb.explorer.choices import ByDataset, ByExample, ByGoal, SceneChoice, TaskRequest
@@ -145,7 +145,7 @@ class Session:
     def prepare_map(self, data: Path | None) -> None:
         """Embed tasks of the dataset and draw the map; whatever is in the way is said in `map`."""
         try:
-            if reason := lacking(self.agent).get("phi"):
+            if reason := missing_embeddings(self.agent).get("phi"):
                 raise GCBError(f"{reason}: there is nothing to draw a map of")
             self.map.what = "opening the dataset"
             dataset = open_dataset(_data_folder(self.agent, data))
@@ -188,8 +188,8 @@ def load_session(run: Path, clips: Path | None, device: str) -> Session:
     agent = load(run, device)
     try:
         env_spec = env_spec_of(agent)
-        if env_spec.env not in WORLDS:
-            raise GCBError(f"its world is {env_spec.env!r}; it can be only in {' or '.join(WORLDS)}")
+        if env_spec.env not in ENVS:
+            raise GCBError(f"its world is {env_spec.env!r}; it can be only in {' or '.join(ENVS)}")
         studio = SceneRenderer(env_spec.env, env_spec.options, clips)
     except GCBError as error:
         return Session(agent, None, None, f"the agent cannot be watched: {error}".rstrip("."), _success(run))

@@ -10,7 +10,7 @@ from helpers.tiny import tiny_config, tiny_data_folder
 from PIL import Image
 
 from gcb.analysis import analyse as module
-from gcb.analysis.analyse import FIGURES, FOLDER, Size, analyse, plain, read_numbers
+from gcb.analysis.analyse import ANALYSIS_DIR, FIGURES, AnalysisSize, analyse, plain, read_numbers
 from gcb.cli.main import main
 from gcb.data import CollectConfig, collect
 from gcb.errors import GCBError
@@ -19,7 +19,7 @@ from gcb.training.trainer import train
 from gcb.utils.files import directory_lock
 from gcb.utils.statistics import Estimate, Rate
 
-SMALL = Size(samples=8, pool=60, scenes=3, points=30, rows=2)
+SMALL = AnalysisSize(samples=8, pool=60, scenes=3, points=30, rows=2)
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +38,13 @@ def numbers(folder: Path) -> dict[str, Any]:
 
 
 def files(run: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted((run / FOLDER).iterdir())}
+    return {path.name: path.read_bytes() for path in sorted((run / ANALYSIS_DIR).iterdir())}
 
 
 def test_everything_is_there_and_nothing_else(folder: Path, numbers: dict[str, Any]) -> None:
     assert set(files(folder / "gcb")) == {*(f"{name}.png" for name in FIGURES), "numbers.json", "scenes.npz"}
     for name in FIGURES:
-        assert min(Image.open(folder / "gcb" / FOLDER / f"{name}.png").size) > 200
+        assert min(Image.open(folder / "gcb" / ANALYSIS_DIR / f"{name}.png").size) > 200
     assert read_numbers(folder / "gcb") == json.loads(json.dumps(numbers))
     assert numbers["skipped"] == {}
     assert numbers["about"]["training_data"] is True
@@ -85,10 +85,10 @@ def test_a_kill_leaves_the_old_files_whole(
 
 
 def test_a_method_without_psi_has_no_arithmetic(folder: Path) -> None:
-    (folder / "gcbc" / FOLDER).mkdir()
-    (folder / "gcbc" / FOLDER / "arithmetic.png").write_bytes(b"of an earlier analysis")
+    (folder / "gcbc" / ANALYSIS_DIR).mkdir()
+    (folder / "gcbc" / ANALYSIS_DIR / "arithmetic.png").write_bytes(b"of an earlier analysis")
     numbers = analyse(folder / "gcbc", size=SMALL, workers=1, quiet=True)
-    assert numbers["skipped"] == {"arithmetic": "bc has no state embedding ψ"}
+    assert numbers["skipped"] == {"arithmetic": "gcbc has no state embedding ψ"}
     assert set(files(folder / "gcbc")) == {"neighbours.png", "map.png", "values.png", "numbers.json"}
 
 
@@ -96,7 +96,7 @@ def test_a_method_without_phi_has_only_differences_of_psi(folder: Path, capsys: 
     words = ["--samples", "8", "--pool", "60", "--scenes", "3", "--points", "30", "--rows", "1", "--workers", "1"]
     main(["analyse", str(folder / "goal_agnostic_bc"), *words])
     said = " ".join(capsys.readouterr().out.split())
-    assert "left out: map (blind has no task embedding φ)" in said
+    assert "left out: map (goal_agnostic_bc has no task embedding φ)" in said
     assert "right function" in said
     numbers = read_numbers(folder / "goal_agnostic_bc")
     assert set(numbers["skipped"]) == {"neighbours", "map", "values"}
@@ -109,7 +109,7 @@ def test_own_data_of_no_known_world(tmp_path: Path) -> None:
     data = tiny_data_folder(tmp_path)
     train(tiny_config(steps=2), data, tmp_path / "run", quiet=True)
     numbers = analyse(tmp_path / "run", size=SMALL, workers=1, quiet=True)
-    assert numbers["skipped"] == {"arithmetic": "there are no fresh scenes of an unknown world"}
+    assert numbers["skipped"] == {"arithmetic": "there are no fresh scenes of an unknown environment"}
     assert numbers["neighbours"]["phi"] == {"same_task": None, "travel_left": None, "gripper": None}
     assert next(tables_of(numbers)).rows[0] == ("nearest in φ", "–", "–", "–")
 
@@ -126,9 +126,9 @@ def test_wrong_folders_and_sizes_are_named(folder: Path, tmp_path: Path, capsys:
     with pytest.raises(GCBError, match=r"is not a dataset|manifest"):
         analyse(folder / "gcb", tmp_path, size=SMALL)
     with pytest.raises(GCBError, match="scenes is 1; it must be at least 2"):
-        Size(scenes=1)
+        AnalysisSize(scenes=1)
     with pytest.raises(GCBError, match="points is 9999; it must be at most"):
-        Size(points=9999)
+        AnalysisSize(points=9999)
     with pytest.raises(GCBError, match="workers is 0"):
         analyse(folder / "gcb", size=SMALL, workers=0)
 
@@ -146,7 +146,7 @@ def test_data_that_does_not_fit_or_is_gone(folder: Path, tmp_path: Path) -> None
 
 
 def test_two_at_once_are_kept_apart(folder: Path, numbers: dict[str, Any]) -> None:
-    with directory_lock(folder / "gcb" / FOLDER), pytest.raises(GCBError, match="is in use"):
+    with directory_lock(folder / "gcb" / ANALYSIS_DIR), pytest.raises(GCBError, match="is in use"):
         analyse(folder / "gcb", size=SMALL, quiet=True)
 
 

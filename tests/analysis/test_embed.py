@@ -5,7 +5,7 @@ import pytest
 from helpers.tiny import tiny_dataset
 from helpers.toy import Half, picture, toy_agent
 
-from gcb.analysis.embed import lacking, sample_tasks
+from gcb.analysis.embed import missing_embeddings, sample_tasks
 from gcb.data import Dataset
 from gcb.errors import GCBError
 from gcb.methods.bc import GoalAgnosticBC, GoalConditionedBC
@@ -69,9 +69,9 @@ def test_episodes_without_a_goal_are_left_out_unless_all_are() -> None:
 
 
 def test_what_a_method_lacks_is_none_with_a_reason() -> None:
-    assert lacking(toy_agent()) == {}
-    assert lacking(toy_agent(GoalConditionedBC)) == {"psi": "bc has no state embedding ψ"}  # pyright: ignore[reportArgumentType]
-    assert lacking(toy_agent(GoalAgnosticBC)) == {"phi": "goal_agnostic_bc has no task embedding φ"}
+    assert missing_embeddings(toy_agent()) == {}
+    assert missing_embeddings(toy_agent(GoalConditionedBC)) == {"psi": "gcbc has no state embedding ψ"}  # pyright: ignore[reportArgumentType]
+    assert missing_embeddings(toy_agent(GoalAgnosticBC)) == {"phi": "goal_agnostic_bc has no task embedding φ"}
     tasks = sample_tasks(toy_agent(Half), numbered([4, 8]), 3, seed=0)
     assert tasks.phi is None
     assert tasks.psi_state is not None

@@ -8,7 +8,7 @@ from helpers.tiny import SIZE, tiny_config, tiny_data_folder, tiny_dataset
 from PIL import Image
 
 import gcb
-from gcb.analysis.reconstructions import COLUMNS, drawing_sheet
+from gcb.analysis.reconstructions import COLUMNS, reconstruction_sheet
 from gcb.cli.main import main
 from gcb.errors import GCBError
 from gcb.training.trainer import train
@@ -37,16 +37,16 @@ def test_a_row_for_each_frame(name: str, tmp_path: Path, capsys: pytest.CaptureF
     frames = tiny_dataset().frames
     assert any(np.array_equal(shown[: 2 * SIZE : 2, : 2 * SIZE : 2], frame) for frame in frames)
 
-    drawing_sheet(gcb.load(run), tiny_dataset(), tmp_path / "again.png", rows=3)
+    reconstruction_sheet(gcb.load(run), tiny_dataset(), tmp_path / "again.png", rows=3)
     assert (tmp_path / "again.png").read_bytes() == (tmp_path / "new" / "one.png").read_bytes()
 
 
 def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     with pytest.raises(GCBError, match="pixel draws no pictures; those that do are cc_vae, vae"):
-        drawing_sheet(gcb.load(trained("pixel", tmp_path / "pixel")), tiny_dataset(), tmp_path / "one.png")
+        reconstruction_sheet(gcb.load(trained("pixel", tmp_path / "pixel")), tiny_dataset(), tmp_path / "one.png")
     agent = gcb.load(trained("vae", tmp_path / "vae"))
     with pytest.raises(GCBError, match=r"the dataset's frames are \(24, 24, 3\), the agent's \(32, 32, 3\)"):
-        drawing_sheet(agent, tiny_dataset(size=24), tmp_path / "one.png")
+        reconstruction_sheet(agent, tiny_dataset(size=24), tmp_path / "one.png")
     with pytest.raises(GCBError, match="0 rows"):
-        drawing_sheet(agent, tiny_dataset(), tmp_path / "one.png", rows=0)
+        reconstruction_sheet(agent, tiny_dataset(), tmp_path / "one.png", rows=0)
     assert not (tmp_path / "one.png").exists()

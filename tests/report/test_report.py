@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers.tiny import tiny_config, tiny_dataset
 
-from gcb.analysis.analyse import FOLDER
+from gcb.analysis.analyse import ANALYSIS_DIR
 from gcb.cli.main import main
 from gcb.data import Dataset
 from gcb.envs.spec import EnvSpec
@@ -88,15 +88,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         train(config, data, made[name[:3]], quiet=True)
     evaluated(made["one"], goal=5, strict=4)
     evaluated(made["two"], goal=7, strict=4)
-    (made["one"] / FOLDER).mkdir()
-    (made["one"] / FOLDER / "map.png").write_bytes(b"\x89PNG not really")
+    (made["one"] / ANALYSIS_DIR).mkdir()
+    (made["one"] / ANALYSIS_DIR / "map.png").write_bytes(b"\x89PNG not really")
     rate = {"value": 0.5, "interval": [0.2, 0.8], "of": 10}
     numbers: dict[str, Any] = {
         "about": {"step": NASTY, "seed": 0},
         "skipped": {"arithmetic": NASTY},
         "values": {"pairs": 10, "pearson": rate, "spearman": {**rate, "value": None}},
     }
-    write_json(made["one"] / FOLDER / "numbers.json", numbers)
+    write_json(made["one"] / ANALYSIS_DIR / "numbers.json", numbers)
     write_video(made["one"] / "videos" / "goal.mp4", np.zeros((3, 32, 32, 3), np.uint8), fps=5)
     return made
 
@@ -126,7 +126,7 @@ def test_nothing_of_the_users_is_markup(page: str) -> None:
 
 
 def test_pictures_and_videos_are_inside(page: str, runs: dict[str, Path]) -> None:
-    for path, kind in ((f"{FOLDER}/map.png", "image/png"), ("videos/goal.mp4", "video/mp4")):
+    for path, kind in ((f"{ANALYSIS_DIR}/map.png", "image/png"), ("videos/goal.mp4", "video/mp4")):
         content = base64.b64encode((runs["one"] / path).read_bytes()).decode()
         assert f"data:{kind};base64,{content}" in page
 
