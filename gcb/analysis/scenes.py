@@ -14,7 +14,7 @@ import numpy as np
 
 from gcb.analysis.geometry import as_shown
 from gcb.data.formats.npz import Archive
-from gcb.data.rollout import scene_numbers
+from gcb.data.rollout import flatten_scene
 from gcb.envs import ENVS
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
@@ -116,7 +116,7 @@ class SceneRunner:
     def run(self, index: int) -> dict[str, Any]:
         job = self.job
         observation, info = self.env.reset(seed=episode_seed("eval", job.seed, index))
-        example, numbers = info["example"], dict(scene_numbers(info["scene"]))
+        example, numbers = info["example"], dict(flatten_scene(info["scene"]))
         button_task = np.array([info["task"] == "button"])
         image, hidden = self._moment(episode_noise("eval", job.seed, index))
         return {

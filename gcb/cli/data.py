@@ -1,4 +1,4 @@
-"""`gcb data`: look at datasets, check them, take them over from other formats and give them away."""
+"""`gcb data`: show, check, import and export datasets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,31 +12,31 @@ from tyro.conf import OmitArgPrefixes, Positional, subcommand
 
 @dataclass
 class DataCheck:
-    """Verify every byte of a dataset against its manifest."""
+    """Check every byte of a dataset against its manifest."""
 
     path: Positional[Path]
-    """Folder of the dataset."""
+    """Directory of the dataset."""
 
     def run(self) -> None:
         from gcb.data import open_dataset
 
         dataset = open_dataset(self.path)
         dataset.verify()
-        Console().print(f"{self.path} is whole: {dataset.transitions:,} transitions in {dataset.episodes:,} episodes.")
+        Console().print(f"{self.path} is intact: {dataset.transitions:,} transitions in {dataset.episodes:,} episodes.")
 
 
 @dataclass
 class DataShow:
-    """Say what a dataset holds, and write a contact sheet."""
+    """Print a summary of a dataset, and optionally write a contact sheet."""
 
     path: Positional[Path]
-    """Folder of the dataset."""
+    """Directory of the dataset."""
     sheet: Path | None = None
-    """Where to write a contact sheet of some episodes, as PNG."""
+    """Write a contact sheet of some episodes to this PNG file."""
     episodes: int = 8
-    """Rows of the contact sheet."""
+    """Number of episodes in the contact sheet."""
     seed: int = 0
-    """Which episodes the contact sheet shows."""
+    """Seed that selects the episodes of the contact sheet."""
 
     def run(self) -> None:
         from gcb.data import contact_sheet, describe, open_dataset
@@ -50,26 +50,26 @@ class DataShow:
 
 @dataclass
 class DataImport:
-    """Make a dataset of an OGBench file, a Minari dataset or a folder of episodes; docs/extend.md shows each."""
+    """Import an OGBench file, a Minari dataset or a directory of .npz files. See docs/extend.md."""
 
     source: Positional[Path]
-    """OGBench's .npz file, the folder of a Minari dataset, or a folder with one .npz file for each episode."""
+    """An OGBench .npz file, a Minari dataset's directory, or a directory with one .npz file per episode."""
     out: Path
-    """Folder of the dataset."""
-    format: Literal["auto", "ogbench", "minari", "folder"] = "auto"
-    """What the source is; auto looks."""
+    """Directory of the dataset."""
+    format: Literal["auto", "ogbench", "minari", "npz_dir"] = "auto"
+    """Format of the source; auto detects it."""
     action_bound: float = 1.0
-    """Size of the largest possible action of the source: actions are divided by it, for ours lie in [-1, 1]."""
+    """Largest possible action of the source. Actions are divided by it to lie in [-1, 1]."""
     rewards: Literal["keep", "drop"] = "keep"
-    """Keep the source's rewards, which must be 1 at the goal and 0 elsewhere, or drop them: hindsight gives others."""
+    """Keep the source's rewards, which must be 1 at the goal and 0 elsewhere, or drop them and rely on hindsight."""
     reward_offset: float = 0.0
-    """Added to every reward: 1 where the source's are 0 at the goal and -1 elsewhere."""
+    """Added to every reward: 1 if the source's rewards are 0 at the goal and -1 elsewhere."""
     observation: str | None = None
-    """Of Minari observations that are a Dict, the entry that the agent sees; by default "observation"."""
+    """For Minari observations of type Dict, the entry that the agent sees. The default is "observation"."""
     env: str | None = None
     """Gymnasium id of the environment that the data come from, for `gcb eval`."""
     adapter: str | None = None
-    """How that environment is played: gcb, goal, achieved, info, or module:name of an own one."""
+    """Adapter for that environment: gcb, goal, achieved, info, or module:name of your own."""
 
     def run(self) -> None:
         from gcb.data import ImportOptions, describe, import_data
@@ -77,29 +77,29 @@ class DataImport:
         options = ImportOptions(
             self.format, self.action_bound, self.rewards, self.reward_offset, self.observation, self.env, self.adapter
         )
-        made = import_data(self.source, self.out, options)
-        if made.was_there:
-            Console().print(f"{self.out} was finished already.")
-        if made.left_out:
-            Console().print(f"left out, for a dataset has no place for them: {', '.join(made.left_out)}")
-        print_rows(describe(made.dataset))
+        result = import_data(self.source, self.out, options)
+        if result.already_complete:
+            Console().print(f"{self.out} is already complete.")
+        if result.unused_arrays:
+            Console().print(f"not imported, because a dataset has no field for them: {', '.join(result.unused_arrays)}")
+        print_rows(describe(result.dataset))
         val = self.source.with_name(f"{self.source.stem}-val.npz")
         if self.source.suffix == ".npz" and val.is_file():
-            Console().print(f"{val.name} lies beside it, to be validated on: import it into a folder of its own.")
+            Console().print(f"{val.name} has the validation episodes; import it into a directory of its own.")
 
 
 @dataclass
 class DataExport:
-    """Write a dataset as OGBench's .npz or as a Minari dataset; importing that again gives the same dataset."""
+    """Export a dataset as an OGBench .npz file or a Minari dataset. Importing it again restores the same dataset."""
 
     path: Positional[Path]
-    """Folder of the dataset."""
+    """Directory of the dataset."""
     out: Path
-    """NAME.npz for OGBench, NAME-v0 (a new folder) for Minari."""
+    """NAME.npz for OGBench, NAME-v0 (a new directory) for Minari."""
     format: Literal["auto", "ogbench", "minari"] = "auto"
-    """What to write; auto goes by the name."""
+    """Format to write; auto decides by the name."""
     val_episodes: int = 0
-    """So many episodes from the end go to OGBench's second file, NAME-val.npz."""
+    """Number of episodes, from the end, for OGBench's validation file NAME-val.npz."""
 
     def run(self) -> None:
         from gcb.data import export_data, open_dataset
@@ -110,7 +110,7 @@ class DataExport:
 
 @dataclass
 class Data:
-    """Look at datasets, take them over from other formats, give them away."""
+    """Show, check, import and export datasets."""
 
     # Without the prefix it is `--sheet`, not `--action.sheet`.
     action: OmitArgPrefixes[
@@ -125,7 +125,7 @@ class Data:
 
 
 def print_rows(rows: Sequence[tuple[str, str]], title: str | None = None) -> None:
-    """Names and values, one pair a line."""
+    """Print names and values, one pair per line."""
     table = Table(show_header=False, box=None, title=title, title_justify="left")
     for name, value in rows:
         table.add_row(f"[bold]{name}", value)

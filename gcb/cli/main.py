@@ -59,8 +59,8 @@ class Collect:
         options = _world_options(self.image_size, self.video, self.clips)
         config = CollectConfig(self.env, self.transitions, self.seed, self.noise, options)
         done = collect(config, self.out, workers=self.workers)
-        if done.kept == done.transitions:
-            Console().print(f"{done.path} was finished already.")
+        if done.start_transitions == done.transitions:
+            Console().print(f"{done.path} is already complete.")
         print_rows(describe(open_dataset(done.path)))
 
 

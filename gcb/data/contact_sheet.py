@@ -1,6 +1,5 @@
-"""A contact sheet: episodes of a dataset as rows of small pictures, to see at a glance what it holds."""
+"""Contact sheet of a dataset: one row of small images per episode."""
 
-import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
-from gcb.utils.files import explain_os_errors, write_atomically
+from gcb.utils.media import write_png
 
 GAP = 4
 LABEL = 14
@@ -24,36 +23,40 @@ def contact_sheet(
     episodes: int = 8,
     columns: int = 6,
     seed: int = 0,
-    picture_size: int = 128,
+    image_size: int = 128,
 ) -> Path:
-    """Write a PNG with a row for each of some episodes: its first frame, frames between, its last, and its goal.
+    """Write a PNG with one row per episode: frames from the first to the last, then the goal.
 
-    The episodes are drawn by `seed`; the pictures are enlarged without smoothing, to at least `picture_size` pixels.
+    The episodes are sampled with `seed`. Images are enlarged to at least `image_size` pixels without smoothing.
     """
-    _check(dataset, episodes, columns)
+    frames = dataset.frames
+    if frames.ndim != 4 or frames.dtype != np.uint8:
+        raise GCBError(
+            f"the frames have shape {frames.shape[1:]} and dtype {frames.dtype}; "
+            "a contact sheet needs uint8 images (height, width, channels)"
+        )
+    if episodes < 1 or columns < 3:
+        raise GCBError(f"a contact sheet has {episodes} episodes and {columns} columns; it needs at least 1 and 3")
     chosen = np.random.default_rng(seed).permutation(dataset.episodes)[:episodes]
-    height, width = dataset.frames.shape[1:3]
-    scale = max(1, -(-picture_size // max(height, width)))
+    height, width = frames.shape[1:3]
+    scale = max(1, -(-image_size // max(height, width)))
     cell = (width * scale + GAP, height * scale + LABEL + GAP)
     sheet = Image.new("RGB", (columns * cell[0] + GAP, len(chosen) * (cell[1] + LABEL) + GAP), PAPER)
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default()
     for row, episode in enumerate(sorted(chosen)):
         top = GAP + row * (cell[1] + LABEL)
         pen.text((GAP, top), _title(dataset, episode), INK, font)
-        for column, (label, frame) in enumerate(_pictures(dataset, episode, columns)):
+        for column, (label, frame) in enumerate(_episode_images(dataset, episode, columns)):
             left, upper = GAP + column * cell[0], top + LABEL
-            picture = Image.fromarray(as_rgb(dataset.frames[frame]))
-            sheet.paste(picture.resize((width * scale, height * scale), Image.Resampling.NEAREST), (left, upper))
+            image = Image.fromarray(as_rgb(frames[frame]))
+            sheet.paste(image.resize((width * scale, height * scale), Image.Resampling.NEAREST), (left, upper))
             pen.text((left, upper + height * scale), label, GOAL_INK if label == "goal" else INK, font)
-    buffer = io.BytesIO()
-    sheet.save(buffer, "PNG", optimize=True)
-    with explain_os_errors(path):
-        write_atomically(path, buffer.getvalue())
+    write_png(Path(path), np.asarray(sheet))
     return Path(path)
 
 
-def _pictures(dataset: Dataset, episode: int, columns: int) -> Iterator[tuple[str, int]]:
-    """Label and frame of each picture in an episode's row."""
+def _episode_images(dataset: Dataset, episode: int, columns: int) -> Iterator[tuple[str, int]]:
+    """Yield the label and the frame index of each image in an episode's row."""
     first, length = int(dataset.episode_first_frame[episode]), int(dataset.episode_length[episode])
     goal = int(dataset.episode_goal_frame[episode])
     for step in np.unique(np.linspace(0, length, columns - 1).round().astype(int)):
@@ -72,16 +75,5 @@ def _title(dataset: Dataset, episode: int) -> str:
 
 
 def as_rgb(frame: np.ndarray) -> np.ndarray:
-    """An image of any number of channels as one to look at: of stacked frames the last, grey without colours."""
+    """Return an image with any number of channels as RGB: the last of stacked frames, or grey for other channels."""
     return frame[..., -3:] if frame.shape[-1] % 3 == 0 else np.repeat(frame[..., -1:], 3, axis=-1)
-
-
-def _check(dataset: Dataset, episodes: int, columns: int) -> None:
-    frames = dataset.frames
-    if frames.ndim != 4 or frames.dtype != np.uint8:
-        raise GCBError(
-            f"the frames have shape {frames.shape[1:]} and dtype {frames.dtype}; "
-            "a contact sheet needs pictures: height × width × channels of uint8"
-        )
-    if episodes < 1 or columns < 3:
-        raise GCBError(f"a contact sheet of {episodes} episodes and {columns} columns: at least 1 and 3 are needed")

@@ -1,12 +1,12 @@
-"""The dataset's format on disk: the names of its files, their headers, and its manifest.
+"""The dataset format on disk: file names, .npy headers and the manifest.
 
-DIR/manifest.json               written last: a folder without it is not a dataset
-DIR/frames.npy                  one .npy per field of FIELDS
-DIR/.partial/                   where a collection appends until it is complete; see gcb.data.writer
+DIR/manifest.json               written last; a directory without it is not a dataset
+DIR/frames.npy                  one .npy file per field of FIELDS
+DIR/.partial/                   files of an unfinished dataset; see gcb.data.writer
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
@@ -22,14 +22,14 @@ VERSION = 1
 MANIFEST = "manifest.json"
 PARTIAL = ".partial"
 HEADER_BYTES = 128
-"""Every .npy header has this length, so that rows can be appended before their number is known."""
-HEADER_FAULTS = (ValueError, TypeError, SyntaxError, TokenError, OverflowError)
-"""What numpy raises at a damaged header, which it reads as a piece of Python."""
+"""Length of every .npy header, so that rows can be appended before their number is known."""
+NPY_HEADER_ERRORS = (ValueError, TypeError, SyntaxError, TokenError, OverflowError)
+"""Exceptions of numpy for a damaged header, which it parses as a Python literal."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One .npy file: what its rows run along, whether every dataset has it, and its dtype where that is fixed."""
+    """One .npy file: what a row stands for, whether it is required, and its dtype if that is fixed."""
 
     along: Literal["frames", "transitions", "episodes"]
     required: bool = True
@@ -52,7 +52,7 @@ FIELDS: dict[str, Field] = {
 
 
 def npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
-    """The header of a version 1.0 .npy file, padded to HEADER_BYTES."""
+    """Return the header of a version 1.0 .npy file, padded to HEADER_BYTES."""
     text = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {tuple(int(n) for n in shape)!r}, }}"
     room = HEADER_BYTES - 10 - 1  # magic (6), version (2), length (2); a newline at the end
     if len(text) > room:
@@ -62,7 +62,7 @@ def npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
 
 
 def file_entry(path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, Any]:
-    """What the manifest says about one file."""
+    """Return the manifest's entry for one file."""
     return {
         "shape": [int(n) for n in shape],
         "dtype": dtype.str,
@@ -71,22 +71,32 @@ def file_entry(path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> dict[str,
     }
 
 
-def make_manifest(head: Mapping[str, Any], counts: Mapping[str, int], files: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest: `head` is what only the maker knows (configuration, versions, names)."""
-    return {**head, "format": FORMAT, "version": VERSION, "counts": dict(counts), "files": dict(files)}
+def make_manifest(
+    origin: Mapping[str, Any],
+    counts: Mapping[str, int],
+    names: Mapping[str, Sequence[str]],
+    files: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the manifest of a dataset.
+
+    `origin` says how it was made (configuration, versions), `counts` is the number of episodes, transitions and
+    frames, `names` has the names of tasks and scene numbers, and `files` one entry per file.
+    """
+    header = {"format": FORMAT, "version": VERSION, "counts": dict(counts), "files": dict(files)}
+    return {**origin, **{key: list(value) for key, value in names.items()}, **header}
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a finished dataset, or an error that says what lies there instead."""
-    if not folder.is_dir():
-        raise GCBError(f"{folder} is not a folder; a dataset is a folder that `gcb collect --out` has written")
-    if not (folder / MANIFEST).is_file():
-        if (folder / PARTIAL).is_dir():
-            raise GCBError(f"{folder} holds an unfinished dataset; run the command that began it again to go on")
-        raise GCBError(f"{folder} is not a dataset: it has no {MANIFEST}")
-    manifest = read_json(folder / MANIFEST)
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a complete dataset; the error says what the directory holds instead."""
+    if not path.is_dir():
+        raise GCBError(f"{path} is not a directory; a dataset is a directory written by `gcb collect --out`")
+    if not (path / MANIFEST).is_file():
+        if (path / PARTIAL).is_dir():
+            raise GCBError(f"{path} holds an unfinished dataset; run the command that started it again to resume")
+        raise GCBError(f"{path} is not a dataset: it has no {MANIFEST}")
+    manifest = read_json(path / MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise GCBError(f"{folder / MANIFEST} does not describe a dataset: its format is not {FORMAT!r}")
+        raise GCBError(f"{path / MANIFEST} does not describe a dataset: its format is not {FORMAT!r}")
     if manifest.get("version") != VERSION:
-        raise GCBError(f"{folder} has format version {manifest.get('version')!r}; this gcb reads version {VERSION}")
+        raise GCBError(f"{path} has format version {manifest.get('version')!r}; this gcb reads version {VERSION}")
     return manifest

@@ -1,4 +1,4 @@
-"""Play the scripted expert, with noise, in a world: what a collection is made of."""
+"""Configuration of a collection, and the runner that plays its episodes with the noisy scripted expert."""
 
 import json
 import os
@@ -17,34 +17,34 @@ from gcb.utils.seeding import episode_noise, episode_seed
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """What decides every byte of a collected dataset."""
+    """All settings that determine the bytes of a collected dataset."""
 
     env: str = "gcb/ButtonDrawer-v0"
-    """The world, by its gymnasium id."""
+    """Gymnasium id of the environment."""
     transitions: int = 50_000
-    """Exactly so many; the last episode is cut to fit."""
+    """Exact number of transitions; the last episode is truncated to fit."""
     seed: int = 0
-    """The same seed gives the same dataset, whatever the number of workers."""
+    """Seed of scenes and noise. The dataset does not depend on the number of workers."""
     noise: float = 0.3
     """Standard deviation of the Gaussian noise on the expert's actions, which are then clipped to [-1, 1]."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the world, such as image_size and video."""
+    """Arguments of the environment, such as image_size and video."""
 
     def check(self) -> None:
-        """Say which value is impossible."""
+        """Raise if a value is invalid."""
         if self.transitions < 1:
             raise GCBError(f"transitions is {self.transitions}; it must be at least 1")
         if self.seed < 0:
-            raise GCBError(f"seed is {self.seed}; it must not be negative")
+            raise GCBError(f"seed is {self.seed}; it must be at least 0")
         if not 0 <= self.noise < float("inf"):
-            raise GCBError(f"noise is {self.noise}; it must be 0 or a positive number")
+            raise GCBError(f"noise is {self.noise}; it must be finite and at least 0")
         try:
             json.dumps(self.record(), allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise GCBError(f"options is {self.options!r}; its values must be plain JSON ({error})") from error
+            raise GCBError(f"options is {self.options!r}; its values must be JSON values ({error})") from error
 
     def record(self) -> dict[str, Any]:
-        """The configuration as the manifest keeps it: of a folder of clips the name, not its place on this machine."""
+        """Return the configuration for the manifest; a directory of video clips is recorded by name, not by path."""
         options = dict(self.options)
         if isinstance(options.get("video"), str | os.PathLike):
             options["video"] = Path(os.path.abspath(options["video"])).name
@@ -52,10 +52,10 @@ class CollectConfig:
 
 
 class ExpertRunner:
-    """Plays episode after episode of a collection in one world, each from its own seed."""
+    """Plays the episodes of a collection in one environment, each from its own seed."""
 
     def __init__(self, config: CollectConfig) -> None:
-        # Imported here, so that reading a dataset needs no simulator.
+        # Imported here so that reading a dataset does not need a simulator.
         from gcb.envs import make_env
         from gcb.envs.expert import play_expert
         from gcb.envs.tabletop import RENDERER
@@ -65,7 +65,7 @@ class ExpertRunner:
         self.play = play_expert
 
     def run(self, index: int) -> Episode:
-        """Episode number `index`: the expert's actions plus noise, until the world says that it is over."""
+        """Play episode `index` with the expert's actions plus noise until it terminates or is truncated."""
         config = self.config
         observation, start = self.env.reset(seed=episode_seed("train", config.seed, index))
         rng = episode_noise("train", config.seed, index)
@@ -80,26 +80,26 @@ class ExpertRunner:
             goal_state=start["goal_state"],
             task=start["task"],
             success=bool(steps[-1].info["success"]),
-            scene=dict(scene_numbers(start["scene"])),
+            scene=dict(flatten_scene(start["scene"])),
         )
 
     def close(self) -> None:
         self.env.close()
 
 
-def scene_numbers(scene: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers of a scene by name, such as ("cabinet_xy.0", 0.61).
+def flatten_scene(scene: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a scene by name, such as ("cabinet_xy.0", 0.61).
 
-    Of a list of things, whose number varies, only how many there are; names and colours in words are left out.
+    Lists of objects vary in length, so only their length is included; strings are skipped.
     """
     for key, value in scene.items():
         name = prefix + key
         if isinstance(value, Real | np.bool_):
             yield name, float(value)
         elif isinstance(value, Mapping):
-            yield from scene_numbers(value, f"{name}.")
+            yield from flatten_scene(value, f"{name}.")
         elif isinstance(value, Sequence) and not isinstance(value, str):
             if value and all(isinstance(entry, Real) for entry in value):
-                yield from ((f"{name}.{place}", float(entry)) for place, entry in enumerate(value))
+                yield from ((f"{name}.{index}", float(entry)) for index, entry in enumerate(value))
             else:
                 yield name, float(len(value))

@@ -1,6 +1,6 @@
-"""A dataset in memory or as memory maps: every frame once, and an index of episodes.
+"""A dataset in memory or as memory maps: each frame stored once, plus an index of episodes.
 
-For a collected episode of T transitions the frames are its T + 1 observations and then its goal:
+A collected episode of T transitions has T + 1 observations, followed by its goal:
 
                     episode 0, T = 3              episode 1, T = 2
     frames        | o0   o1   o2   o3   goal    | o0   o1   o2   goal |
@@ -11,11 +11,11 @@ For a collected episode of T transitions the frames are its T + 1 observations a
     episode_first_frame = [0, 5]    episode_length = [3, 2]    episode_goal_frame = [4, 8]
 
 Transition t of episode e leads from frame f = episode_first_frame[e] + (t - first_transition[e]) to frame f + 1.
-The goal may be any frame, also one that several episodes share, or none (-1); frames may have any shape.
+The goal may be any frame, may be shared between episodes, or may be missing (-1). Frames may have any shape.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -23,37 +23,30 @@ from typing import Any
 
 import numpy as np
 
-from gcb.data.format import (
-    FIELDS,
-    HEADER_FAULTS,
-    MANIFEST,
-    file_entry,
-    make_manifest,
-    npy_header,
-    read_manifest,
-)
+from gcb.data.episode import Episode, EpisodeArrays, check_same_layout, make_episode
+from gcb.data.format import FIELDS, NPY_HEADER_ERRORS, read_manifest
 from gcb.errors import GCBError
-from gcb.utils.files import sha256, staged_dir, sync, write_json
+from gcb.utils.files import sha256
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Transitions, their frames, and the episodes they belong to. Fields that a dataset may lack are None."""
+    """Transitions, their frames, and the episodes they belong to. Missing optional fields are None."""
 
     frames: np.ndarray
-    """(F, …) what the agent sees: every observation and goal once."""
+    """(F, …) observations and goals, each stored once."""
     actions: np.ndarray
     """(N, A)"""
     terminated: np.ndarray
-    """(N,) bool: the episode's own goal was reached here. A time-out is not marked."""
+    """(N,) bool: the episode's own goal was reached here. Time limits are not marked."""
     episode_first_frame: np.ndarray
-    """(E,) frame of the first observation."""
+    """(E,) index of the frame with the first observation."""
     episode_length: np.ndarray
-    """(E,) number of transitions T; the observations are T + 1."""
+    """(E,) number of transitions T; there are T + 1 observations."""
     episode_goal_frame: np.ndarray
-    """(E,) frame that shows the goal; -1 where there is none."""
+    """(E,) index of the frame that shows the goal; -1 if there is none."""
     states: np.ndarray | None = None
-    """(F, D) the hidden state of each frame."""
+    """(F, D) ground-truth state of each frame."""
     rewards: np.ndarray | None = None
     """(N,) rewards for the episode's own goal."""
     episode_task: np.ndarray | None = None
@@ -61,11 +54,11 @@ class Dataset:
     episode_success: np.ndarray | None = None
     """(E,) bool"""
     episode_scene: np.ndarray | None = None
-    """(E, K) numbers of the scene, named by `scene_names`."""
+    """(E, K) numbers that describe the scene, named by `scene_names`."""
     task_names: tuple[str, ...] = ()
     scene_names: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Where it comes from: for a collected dataset, the whole configuration of the collection."""
+    """Where the data come from; for a collected dataset, the full configuration of the collection."""
     manifest: Mapping[str, Any] = field(default_factory=dict)
     """The manifest of a dataset on disk."""
     path: Path | None = None
@@ -90,32 +83,51 @@ class Dataset:
 
     @cached_property
     def episode_of_transition(self) -> np.ndarray:
-        """(N,) the episode that each transition belongs to."""
+        """(N,) episode of each transition."""
         return np.repeat(np.arange(self.episodes), self.episode_length)
 
     @cached_property
     def frame_of_transition(self) -> np.ndarray:
-        """(N,) the frame that each transition starts from; it leads to the next one."""
+        """(N,) frame in which each transition starts; it ends in the next frame."""
         return np.arange(self.transitions) + np.repeat(
             self.episode_first_frame - self.first_transition, self.episode_length
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The fields that are there, by the name of their file."""
+        """Return the fields that are not None, by name."""
         return {name: getattr(self, name) for name in FIELDS if getattr(self, name) is not None}
 
     def verify(self) -> list[str]:
-        """Hash every file against the manifest; return the names that were checked, raise if any differs."""
+        """Compare the SHA-256 of every file with the manifest; return the names, or raise if any differs."""
         if self.path is None:
-            raise GCBError("a dataset in memory has no files to verify; write it with write_dataset first")
+            raise GCBError("a dataset in memory has no files to verify; save it with write_dataset first")
         entries = self.manifest["files"]
         altered = [name for name, entry in entries.items() if sha256(self.path / name) != entry["sha256"]]
         if altered:
             raise GCBError(
                 f"{self.path} is damaged: {', '.join(altered)} differs from the SHA-256 in the manifest. "
-                "Copy it again from where it was whole, or collect it again"
+                "Restore it from a copy, or collect it again"
             )
         return list(entries)
+
+    def episode(self, index: int) -> Episode:
+        """Return one episode with all that is known about it."""
+        first, length = int(self.episode_first_frame[index]), int(self.episode_length[index])
+        start, goal = int(self.first_transition[index]), int(self.episode_goal_frame[index])
+        frames, steps = slice(first, first + length + 1), slice(start, start + length)
+        scene = self.episode_scene
+        return Episode(
+            frames=self.frames[frames],
+            actions=self.actions[steps],
+            terminated=self.terminated[steps],
+            rewards=None if self.rewards is None else self.rewards[steps],
+            states=None if self.states is None else self.states[frames],
+            goal_frame=self.frames[goal] if goal >= 0 else None,
+            goal_state=self.states[goal] if goal >= 0 and self.states is not None else None,
+            task=None if self.episode_task is None else self.task_names[self.episode_task[index]],
+            success=None if self.episode_success is None else bool(self.episode_success[index]),
+            scene={} if scene is None else dict(zip(self.scene_names, scene[index].tolist(), strict=True)),
+        )
 
     @classmethod
     def from_arrays(
@@ -127,18 +139,18 @@ class Dataset:
         terminated: np.ndarray | None = None,
         episode_first_frame: np.ndarray | Sequence[int] | None = None,
         episode_goal_frame: np.ndarray | Sequence[int] | None = None,
-        **others: Any,
+        **optional: Any,
     ) -> "Dataset":
-        """A dataset from arrays in memory.
+        """Return a dataset made from arrays in memory.
 
-        Left out, `episode_first_frame` means that the episodes' T + 1 observations follow each other with no goals
-        between them, `terminated` that no goal was reached, `episode_goal_frame` that there are no goals.
+        By default the T + 1 observations of the episodes follow each other without goals in between
+        (`episode_first_frame`), no goal is reached (`terminated`), and there are no goals (`episode_goal_frame`).
         """
         length = np.asarray(episode_length)
         if episode_first_frame is None:
             episode_first_frame = np.cumsum(length + 1) - (length + 1)
-        given = dict(
-            others,
+        values = dict(
+            optional,
             frames=frames,
             actions=actions,
             terminated=np.zeros(len(actions), bool) if terminated is None else terminated,
@@ -146,17 +158,17 @@ class Dataset:
             episode_first_frame=episode_first_frame,
             episode_goal_frame=np.full(len(length), -1) if episode_goal_frame is None else episode_goal_frame,
         )
-        known = {one.name for one in fields(cls)}
-        if unknown := sorted(given.keys() - known):
+        known = {item.name for item in fields(cls)}
+        if unknown := sorted(values.keys() - known):
             raise GCBError(f"a dataset has no field {', '.join(unknown)}; its fields are {', '.join(sorted(known))}")
         for name in FIELDS:
-            if given.get(name) is not None:
-                given[name] = np.asarray(given[name], FIELDS[name].dtype)
-        return cls(**given)
+            if values.get(name) is not None:
+                values[name] = np.asarray(values[name], FIELDS[name].dtype)
+        return cls(**values)
 
 
 def _check_rows(name: object, dataset: Dataset) -> None:
-    """Each field has one row per frame, transition or episode."""
+    """Check that each field has one row per frame, transition or episode."""
     rows = {"frames": len(dataset.frames), "transitions": len(dataset.actions), "episodes": len(dataset.episode_length)}
     for field_name, array in dataset.arrays().items():
         expected = rows[FIELDS[field_name].along]
@@ -164,22 +176,22 @@ def _check_rows(name: object, dataset: Dataset) -> None:
             along = FIELDS[field_name].along
             raise GCBError(f"{name}: {field_name} has {len(array)} rows, but there are {expected} {along}")
     if min(rows.values()) == 0:
-        raise GCBError(f"{name} is empty: it has {rows}, and needs at least one episode of one transition")
+        raise GCBError(f"{name} is empty: it has {rows}; it needs at least one episode with one transition")
 
 
 def _check_index(name: object, dataset: Dataset) -> None:
-    """The episode index points inside the arrays and covers every transition."""
+    """Check that the episode index points inside the arrays and covers every transition."""
     first, length, goal = dataset.episode_first_frame, dataset.episode_length, dataset.episode_goal_frame
     frames = len(dataset.frames)
     if length.min() < 1 or length.sum() != dataset.transitions:
         raise GCBError(
             f"{name}: episode_length must be at least 1 and add up to {dataset.transitions} transitions; "
-            f"its least is {length.min()}, its sum {length.sum()}"
+            f"its minimum is {length.min()}, its sum {length.sum()}"
         )
     if first.min() < 0 or (first + length).max() >= frames:
-        raise GCBError(f"{name}: episode_first_frame + episode_length leaves the {frames} frames")
+        raise GCBError(f"{name}: episode_first_frame + episode_length exceeds the {frames} frames")
     if goal.min() < -1 or goal.max() >= frames:
-        raise GCBError(f"{name}: episode_goal_frame must lie in -1 … {frames - 1}; it has {goal.min()} … {goal.max()}")
+        raise GCBError(f"{name}: episode_goal_frame must be in -1 … {frames - 1}; it is in {goal.min()} … {goal.max()}")
     task = dataset.episode_task
     if task is not None and not (task.min() >= 0 and task.max() < len(dataset.task_names)):
         raise GCBError(f"{name}: episode_task must index the {len(dataset.task_names)} task names {dataset.task_names}")
@@ -190,40 +202,40 @@ def _check_index(name: object, dataset: Dataset) -> None:
 
 def open_dataset(path: str | os.PathLike[str], *, preload: bool = False) -> Dataset:
     """Open a dataset as memory maps (`preload`: in memory), checking shapes and sizes; `verify` checks every byte."""
-    folder = Path(path)
-    manifest = read_manifest(folder)
+    path = Path(path)
+    manifest = read_manifest(path)
     try:
         arrays = {name.removesuffix(".npy"): entry for name, entry in manifest["files"].items()}
-        if strangers := sorted(arrays.keys() - FIELDS.keys()):
-            raise GCBError(f"{folder}: the manifest lists {', '.join(strangers)}, which this gcb does not know")
-        required = {name for name, one in FIELDS.items() if one.required}
+        if unknown := sorted(arrays.keys() - FIELDS.keys()):
+            raise GCBError(f"{path}: the manifest lists {', '.join(unknown)}, which this version of gcb does not know")
+        required = {name for name, spec in FIELDS.items() if spec.required}
         if missing := sorted(required - arrays.keys()):
-            raise GCBError(f"{folder}: the manifest does not list {', '.join(missing)}")
+            raise GCBError(f"{path}: the manifest does not list {', '.join(missing)}")
         return Dataset(
-            **{name: _open_array(folder / f"{name}.npy", entry, preload) for name, entry in arrays.items()},
+            **{name: _open_array(path / f"{name}.npy", entry, preload) for name, entry in arrays.items()},
             task_names=tuple(manifest.get("task_names", ())),
             scene_names=tuple(manifest.get("scene_names", ())),
             config=manifest.get("config", {}),
             manifest=manifest,
-            path=folder,
+            path=path,
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise GCBError(f"{folder}: the manifest is damaged ({error!r})") from error
+        raise GCBError(f"{path}: the manifest is damaged ({error!r})") from error
 
 
 def _open_array(path: Path, entry: Mapping[str, Any], preload: bool) -> np.ndarray:
-    """One file, if it is as long and of the shape and dtype that the manifest says."""
+    """Open one file and check its length, shape and dtype against the manifest."""
     try:
         size = path.stat().st_size
         if size != entry["bytes"]:
             raise GCBError(
-                f"{path} has {size:,} bytes, its manifest says {entry['bytes']:,}: it is truncated or altered. "
-                "Copy it again from where it was whole, or collect it again"
+                f"{path} has {size:,} bytes, its manifest says {entry['bytes']:,}: it is truncated or modified. "
+                "Restore it from a copy, or collect it again"
             )
         array = np.load(path, mmap_mode=None if preload else "r", allow_pickle=False)
     except FileNotFoundError as error:
         raise GCBError(f"{path} is missing, but the manifest lists it") from error
-    except (OSError, *HEADER_FAULTS) as error:
+    except (OSError, *NPY_HEADER_ERRORS) as error:
         raise GCBError(f"{path} could not be read: {error}") from error
     if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
         raise GCBError(
@@ -232,35 +244,26 @@ def _open_array(path: Path, entry: Mapping[str, Any], preload: bool) -> np.ndarr
     return array
 
 
-def write_dataset(dataset: Dataset, out: str | os.PathLike[str]) -> Dataset:
-    """Write a dataset in memory to a new or empty folder, whole or not at all, and open it from there.
+def from_episodes(episodes: Iterable[EpisodeArrays | Episode], config: Mapping[str, Any] | None = None) -> Dataset:
+    """Return a dataset in memory made from episodes, given as mappings of arrays (see `gcb.data.episode`).
 
-    It is written beside its place, and the folder then moves there in one step.
+    `config` says where the data come from.
     """
-    folder = Path(os.path.abspath(out))
-    if folder.exists() and (not folder.is_dir() or os.listdir(folder)):
-        raise GCBError(f"{folder} is there already and is not an empty folder; name a new or an empty one")
-    with staged_dir(folder) as staging:
-        files = {f"{name}.npy": _write_array(staging, name, array) for name, array in dataset.arrays().items()}
-        write_json(staging / MANIFEST, make_manifest(_head(dataset), _counts(dataset), files))
-    return open_dataset(folder)
-
-
-def _head(dataset: Dataset) -> dict[str, Any]:
-    names = {"task_names": list(dataset.task_names), "scene_names": list(dataset.scene_names)}
-    return {"config": dict(dataset.config), **names}
-
-
-def _counts(dataset: Dataset) -> dict[str, int]:
-    return {"episodes": dataset.episodes, "transitions": dataset.transitions, "frames": len(dataset.frames)}
-
-
-def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
-    """Write one .npy with the format's own header; return its entry in the manifest."""
-    path = folder / f"{name}.npy"
-    rows = np.ascontiguousarray(array)
-    with open(path, "wb") as handle:
-        handle.write(npy_header(rows.dtype, rows.shape))
-        handle.write(rows.data)
-        sync(handle)
-    return file_entry(path, rows.dtype, rows.shape)
+    checked: list[Episode] = []
+    first_layout = None
+    for number, given in enumerate(episodes):
+        name = f"episode {number}"
+        episode = given if isinstance(given, Episode) else make_episode(given, name)
+        first_layout = first_layout or episode.layout()
+        check_same_layout(name, episode.layout(), first_layout)
+        checked.append(episode)
+    if not checked:
+        raise GCBError("there are no episodes; a dataset needs at least one episode with one transition")
+    task_names = list(dict.fromkeys(episode.task for episode in checked if episode.task is not None))
+    rows, first_frame = [], 0
+    for episode in checked:
+        rows.append(episode.rows(first_frame, task_names))
+        first_frame += len(rows[-1]["frames"])
+    arrays: dict[str, Any] = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    scene_names = tuple(checked[0].scene)
+    return Dataset(**arrays, task_names=tuple(task_names), scene_names=scene_names, config=dict(config or {}))

@@ -1,4 +1,4 @@
-"""What a dataset holds, in words: for `gcb data show`."""
+"""Text summary of a dataset, as printed by `gcb data show`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from gcb.data.store import Dataset
 
 
 def describe(dataset: Dataset) -> list[tuple[str, str]]:
-    """Rows of a name and a text, in the order in which a reader asks."""
+    """Return rows of a name and a text."""
     return list(_rows(dataset))
 
 
@@ -27,28 +27,28 @@ def _rows(dataset: Dataset) -> Iterator[tuple[str, str]]:
     if "noise" in config:
         yield "noise", f"{config['noise']:g} on the expert's actions"
     yield "transitions", f"{dataset.transitions:,}"
-    yield "episodes", f"{dataset.episodes:,}, of {length.min()} to {length.max()} transitions, mean {length.mean():.1f}"
+    yield "episodes", f"{dataset.episodes:,} of {length.min()} to {length.max()} transitions, mean {length.mean():.1f}"
     yield "frames", f"{len(dataset.frames):,} of {_shape(dataset.frames)}, {_with_goals(dataset)}"
     yield "actions", _shape(dataset.actions)
-    yield "hidden states", "none" if dataset.states is None else _shape(dataset.states)
+    yield "states", "none" if dataset.states is None else _shape(dataset.states)
     yield from _successes(dataset)
     if manifest:
         size = sum(entry["bytes"] for entry in manifest["files"].values())
         yield "size on disk", f"{size / 1e6:,.1f} MB"
     if "versions" in manifest:
         versions = ", ".join(f"{name} {value}" for name, value in manifest["versions"].items())
-        yield "made with", versions + (f"; renderer {manifest['renderer']}" if "renderer" in manifest else "")
+        yield "versions", versions + (f"; renderer {manifest['renderer']}" if "renderer" in manifest else "")
 
 
 def _successes(dataset: Dataset) -> Iterator[tuple[str, str]]:
-    """The success rate of all episodes, and of each task if there are several."""
+    """Yield the success rate over all episodes, and of each task if there are several."""
     success, task = dataset.episode_success, dataset.episode_task
     if success is None:
         return
     yield "success", _rate(success)
     if task is not None and len(dataset.task_names) > 1:
-        for number, name in enumerate(dataset.task_names):
-            yield f"success at {name}", _rate(success[task == number])
+        for index, name in enumerate(dataset.task_names):
+            yield f"success, {name}", _rate(success[task == index])
 
 
 def _rate(success: np.ndarray) -> str:

@@ -14,7 +14,7 @@ from gcb.agent.agent import Agent
 from gcb.analysis.embed import Tasks, sample_tasks
 from gcb.analysis.projection import tsne
 from gcb.data import Dataset
-from gcb.data.format import HEADER_FAULTS
+from gcb.data.format import NPY_HEADER_ERRORS
 from gcb.errors import GCBError
 from gcb.explorer.task_index import TaskIndex
 from gcb.runs.dataset_record import fingerprint
@@ -75,7 +75,7 @@ def _read(agent: Agent, dataset: Dataset, count: int) -> TaskIndex | None:
             parts: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
         names = [one.name for one in fields(Tasks) if one.name in parts]
         return TaskIndex(agent, dataset, Tasks(**{name: parts[name] for name in names}), parts["places"])
-    except (OSError, KeyError, IndexError, GCBError, *ZIP_FAULTS, *HEADER_FAULTS):
+    except (OSError, KeyError, IndexError, GCBError, *ZIP_FAULTS, *NPY_HEADER_ERRORS):
         return None
 
 

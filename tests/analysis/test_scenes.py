@@ -8,9 +8,9 @@ import pytest
 from gcb.analysis import scenes as module
 from gcb.analysis.geometry import openings
 from gcb.analysis.scenes import KEPT, Job, Scenes, fresh_scenes
-from gcb.data import episode_seed
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
+from gcb.utils.seeding import episode_seed
 
 WORLD = EnvSpec("gcb/ButtonDrawer-v0", {"image_size": 16})
 JOB = Job(WORLD, seed=5)

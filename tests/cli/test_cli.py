@@ -38,7 +38,7 @@ def test_collect_makes_what_was_asked_for(dataset, capsys):
     assert data.config["seed"] == 3
     code, printed, _ = say(capsys, "collect", "--env", "gcb/Drawer-v0", "--out", dataset, *SMALL)
     assert code == 0
-    assert "was finished already" in printed
+    assert "already complete" in printed
 
 
 def test_collect_with_video_behind(tmp_path, capsys):
@@ -60,14 +60,14 @@ def test_data_show_and_its_contact_sheet(dataset, capsys, tmp_path):
     code, printed, _ = say(capsys, "data", "show", dataset, "--sheet", tmp_path / "sheet.png", "--episodes", 2)
     assert code == 0
     assert "transitions 60" in printed
-    assert "world gcb/Drawer-v0 (image_size 16)" in printed
+    assert "environment gcb/Drawer-v0 (image_size 16)" in printed
     assert Image.open(tmp_path / "sheet.png").size[0] > 200
 
 
 def test_data_check_finds_one_altered_byte(dataset, capsys, tmp_path):
     code, printed, _ = say(capsys, "data", "check", dataset)
     assert code == 0
-    assert "is whole: 60 transitions" in printed
+    assert "60 transitions" in printed
     altered = tmp_path / "altered"
     altered.mkdir()
     for path in dataset.iterdir():
@@ -104,8 +104,8 @@ def test_expert_measures_and_draws(capsys, tmp_path):
         (["collect", "--out", "x", "--noise", "nan"], "noise is nan"),
         (["collect", "--out", "x", "--image-size", "3"], "image_size is 3"),
         (["collect", "--out", "x", "--clips", "nowhere"], "'nowhere' does not exist"),
-        (["data", "show", "x"], "x is not a folder"),
-        (["data", "check", "x"], "x is not a folder"),
+        (["data", "show", "x"], "x is not a directory"),
+        (["data", "check", "x"], "x is not a directory"),
         (["expert", "--episodes", "0"], "episodes is 0"),
         (["expert", "--env", "Drawer"], "there is no world 'Drawer'"),
     ],

@@ -1,4 +1,4 @@
-"""What the tests of the data share."""
+"""Fixtures of the data tests."""
 
 import os
 
@@ -6,6 +6,6 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that die leave their writes to the system, which loses none: only a power cut needs fsync."""
+def _skip_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed processes lose no writes; only a power cut needs fsync."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)

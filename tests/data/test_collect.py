@@ -1,4 +1,4 @@
-"""Collecting: exact counts, the same bytes however it is done, and folders that are not ours left alone."""
+"""Collecting: exact counts, reproducible bytes, and other directories left alone."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from gcb.errors import GCBError
 from gcb.utils.files import directory_lock
 
 
-def test_every_frame_stands_where_the_index_says(tmp_path: Path) -> None:
-    data = collected(tmp_path / "data", 12)  # lengths 3, 4 and 5 of 5: nothing is cut
+def test_every_frame_is_where_the_index_says(tmp_path: Path) -> None:
+    data = collected(tmp_path / "data", 12)  # lengths 3, 4 and 5 of 5: nothing is truncated
 
     assert data.episode_length.tolist() == [3, 4, 5]
     assert data.episode_first_frame.tolist() == [0, 5, 11]
@@ -35,14 +35,14 @@ def test_every_frame_stands_where_the_index_says(tmp_path: Path) -> None:
     assert data.episode_scene.tolist() == [[0, 0], [0.125, 1], [0.25, 0]]
 
 
-@pytest.mark.parametrize("asked", [1, 2, 3, 4, 12])
-def test_the_number_of_transitions_is_exact(tmp_path: Path, asked: int) -> None:
-    data = collected(tmp_path / "data", asked)
-    assert data.transitions == asked
-    assert len(data.frames) == asked + 2 * data.episodes
+@pytest.mark.parametrize("transitions", [1, 2, 3, 4, 12])
+def test_the_number_of_transitions_is_exact(tmp_path: Path, transitions: int) -> None:
+    data = collected(tmp_path / "data", transitions)
+    assert data.transitions == transitions
+    assert len(data.frames) == transitions + 2 * data.episodes
 
 
-def test_a_cut_episode_has_not_succeeded(tmp_path: Path) -> None:
+def test_a_truncated_episode_has_not_succeeded(tmp_path: Path) -> None:
     data = collected(tmp_path / "data", 2)  # episode 0 would succeed at its third transition
     assert data.episode_success is not None
     assert data.rewards is not None
@@ -63,11 +63,11 @@ def test_workers_do_not_change_a_byte(tmp_path: Path) -> None:
 
 
 def test_another_seed_gives_other_actions(tmp_path: Path) -> None:
-    zero, one = collected(tmp_path / "zero", seed=0), collected(tmp_path / "one", seed=1)
-    assert not np.array_equal(zero.actions, one.actions)
+    first, second = collected(tmp_path / "0", seed=0), collected(tmp_path / "1", seed=1)
+    assert not np.array_equal(first.actions, second.actions)
 
 
-def test_the_manifest_says_how_to_make_it_again(tmp_path: Path) -> None:
+def test_the_manifest_records_the_configuration(tmp_path: Path) -> None:
     manifest = collected(tmp_path / "data", 12, seed=7, side=3).manifest
     assert manifest["config"] == {
         "env": "counting", "transitions": 12, "seed": 7, "noise": 0.3, "options": {"side": 3},
@@ -78,16 +78,16 @@ def test_the_manifest_says_how_to_make_it_again(tmp_path: Path) -> None:
     assert manifest["files"]["frames.npy"]["shape"] == [18, 3, 3, 3]
 
 
-def test_of_a_folder_of_clips_the_manifest_keeps_the_name_only() -> None:
+def test_the_manifest_records_a_clip_directory_by_name() -> None:
     assert CollectConfig(options={"video": "/home/someone/kinetics/"}).record()["options"] == {"video": "kinetics"}
     assert CollectConfig(options={"video": "builtin"}).record()["options"] == {"video": "builtin"}
 
 
-def test_a_finished_dataset_is_left_alone(tmp_path: Path) -> None:
+def test_a_complete_dataset_is_left_alone(tmp_path: Path) -> None:
     first = collect_numbers(tmp_path / "data")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
     second = collect_numbers(tmp_path / "data")
-    assert (first.kept, second.kept) == (0, 40)
+    assert (first.start_transitions, second.start_transitions) == (0, 40)
     assert (second.episodes, second.transitions, second.successes) == (first.episodes, 40, first.successes)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()} == before
 
@@ -100,7 +100,7 @@ def test_another_dataset_is_not_overwritten(tmp_path: Path) -> None:
     assert files_of(tmp_path / "data") == before
 
 
-def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
+def test_a_directory_with_other_files_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("five years")
     with pytest.raises(GCBError, match=r"thesis\.tex"):
         collect_numbers(tmp_path)
@@ -109,7 +109,7 @@ def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
         collect_numbers(tmp_path / "thesis.tex")
 
 
-def test_a_folder_in_use_is_left_to_its_user(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     with directory_lock(tmp_path / "data"), pytest.raises(GCBError, match="in use"):
         collect_numbers(tmp_path / "data")
@@ -126,7 +126,7 @@ def test_a_folder_in_use_is_left_to_its_user(tmp_path: Path) -> None:
         ({"options": {"size": {1}}}, "options is"),
     ],
 )
-def test_impossible_settings_are_named(tmp_path: Path, change: dict, message: str) -> None:
+def test_invalid_settings_are_named(tmp_path: Path, change: dict, message: str) -> None:
     with pytest.raises(GCBError, match=message):
         collect(CollectConfig(**change), tmp_path / "data", make_runner=CountingRunner)
     with pytest.raises(GCBError, match="workers is 0"):

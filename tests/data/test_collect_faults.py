@@ -1,4 +1,4 @@
-"""Collecting through kills, full disks, interruptions and dead workers: nothing is lost, and the bytes are the same."""
+"""Collecting through kills, full disks, interrupts and dead workers: nothing is lost and the bytes are the same."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from gcb.errors import GCBError
 
 
 def test_a_kill_at_any_write_is_survived(tmp_path: Path) -> None:
-    """Die before each fsync and rename in turn, each time in a new folder; then go on to the same bytes."""
+    """Die before each fsync and rename in turn, each time in a new directory; resuming gives the same bytes."""
     collect_numbers(tmp_path / "whole", 18)
     expected = files_of(tmp_path / "whole")
     call, code = 0, 9
@@ -31,7 +31,7 @@ def test_a_kill_at_any_write_is_survived(tmp_path: Path) -> None:
     assert call > 50
 
 
-def test_many_kills_in_one_folder_still_come_to_the_end(tmp_path: Path) -> None:
+def test_many_kills_in_one_directory_are_survived(tmp_path: Path) -> None:
     collect_numbers(tmp_path / "whole", 60)
     out, runs, code = tmp_path / "killed", 0, 9
     while code == 9:
@@ -43,25 +43,25 @@ def test_many_kills_in_one_folder_still_come_to_the_end(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
-    def with_little_room() -> None:
+    def limit_file_size() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
         collect_numbers(tmp_path / "data", 200, side=32)
 
-    code, message = in_child(with_little_room)
+    code, message = in_child(limit_file_size)
     assert code == 3
-    kept = json.loads((tmp_path / "data/.partial/journal.json").read_bytes())["transitions"]
-    assert 0 < kept < 200
+    saved = json.loads((tmp_path / "data/.partial/journal.json").read_bytes())["transitions"]
+    assert 0 < saved < 200
     assert "File too large" in message
-    assert f"{kept} transitions are kept" in message
+    assert f"{saved} transitions are saved" in message
     with pytest.raises(GCBError, match="unfinished"):
         open_dataset(tmp_path / "data")
 
-    assert collect_numbers(tmp_path / "data", 200, side=32).kept == kept
+    assert collect_numbers(tmp_path / "data", 200, side=32).start_transitions == saved
     collect_numbers(tmp_path / "whole", 200, side=32)
     assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
 
 
-def test_an_interruption_keeps_every_whole_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_keeps_every_complete_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: CountingRunner, index: int):
         if index == 4:
             raise KeyboardInterrupt
@@ -70,9 +70,9 @@ def test_an_interruption_keeps_every_whole_episode(tmp_path: Path, monkeypatch: 
     real = CountingRunner.run
     monkeypatch.setattr(CountingRunner, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        collect_numbers(tmp_path / "data", every=1e9)
+        collect_numbers(tmp_path / "data", checkpoint_seconds=1e9)
     monkeypatch.undo()
-    assert collect_numbers(tmp_path / "data").kept == sum(length_of(index) for index in range(4))
+    assert collect_numbers(tmp_path / "data").start_transitions == sum(length_of(index) for index in range(4))
 
 
 def test_an_unfinished_dataset_is_not_mixed_with_another(tmp_path: Path) -> None:
@@ -84,14 +84,14 @@ def test_an_unfinished_dataset_is_not_mixed_with_another(tmp_path: Path) -> None
     assert files_of(tmp_path / "data") == before
 
 
-def test_a_partial_file_that_lost_its_end_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_partial_file_is_refused(tmp_path: Path) -> None:
     in_child(dying_at(40, lambda: collect_numbers(tmp_path / "data")))
     os.truncate(tmp_path / "data/.partial/frames.npy", 130)
-    with pytest.raises(GCBError, match=r"frames\.npy has 130 bytes, but its journal promises"):
+    with pytest.raises(GCBError, match=r"frames\.npy is damaged: it has 130 bytes"):
         collect_numbers(tmp_path / "data")
 
 
-def test_altered_rows_of_an_unfinished_dataset_are_refused(tmp_path: Path) -> None:
+def test_modified_rows_of_an_unfinished_dataset_are_refused(tmp_path: Path) -> None:
     in_child(dying_at(40, lambda: collect_numbers(tmp_path / "data")))
     with open(tmp_path / "data/.partial/actions.npy", "r+b") as handle:
         handle.seek(140)
@@ -103,7 +103,7 @@ def test_altered_rows_of_an_unfinished_dataset_are_refused(tmp_path: Path) -> No
 def test_a_dead_worker_is_reported_and_nothing_lost(tmp_path: Path) -> None:
     with pytest.raises(GCBError, match="worker process died"):
         collect_numbers(tmp_path / "data", 60, workers=2, die_at=3)
-    # Played by this process itself, the same episode does no harm.
+    # In this process the same episode does not die.
     collect_numbers(tmp_path / "data", 60, workers=1, die_at=3)
     collect_numbers(tmp_path / "whole", 60, workers=1, die_at=3)
     assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
@@ -118,10 +118,11 @@ if __name__ == "__main__":
 
 
 def test_kill_9_of_a_parallel_collection(tmp_path: Path) -> None:
-    """The workers end with their parent, the next call goes on, and the bytes are those of one undisturbed process."""
+    """The workers end with their parent, the next call resumes, and the bytes match an uninterrupted collection."""
     out, script = tmp_path / "data", tmp_path / "command.py"
     script.write_text(COMMAND.format(out=str(out)))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    paths = os.pathsep.join(str(Path(__file__).parents[level]) for level in (1, 2))  # tests/helpers, gcb
+    environment = {**os.environ, "PYTHONPATH": paths}
     process = subprocess.Popen([sys.executable, str(script)], env=environment)
     try:
         journal = out / ".partial" / "journal.json"
@@ -136,6 +137,6 @@ def test_kill_9_of_a_parallel_collection(tmp_path: Path) -> None:
     wait_until(lambda: not any(map(is_running, children)))
 
     again = collect_numbers(out, 400, workers=2, pause=0.02)
-    assert again.kept > 40
+    assert again.start_transitions > 40
     collect_numbers(tmp_path / "whole", 400, workers=1, pause=0.02)
     assert files_of(out) == files_of(tmp_path / "whole")

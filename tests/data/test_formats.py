@@ -1,4 +1,4 @@
-"""Data from OGBench, Minari, plain folders and memory: in and out again without a loss."""
+"""Lossless round trips through OGBench, Minari, directories of .npz files and memory."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from helpers.by_hand import two_episodes
 from helpers.counting_env import collected
 
 from gcb.data import Dataset, ImportOptions, export_data, from_episodes, import_data, open_dataset, write_dataset
-from gcb.data.formats.episodes import episode_of
 from gcb.data.summary import describe
 from gcb.errors import GCBError
 
@@ -20,31 +19,31 @@ Arrays = dict[str, np.ndarray]
 
 
 def trajectories(rng: np.random.Generator, lengths: tuple[int, ...], vectors: bool = False) -> list[Arrays]:
-    """Episodes of so many transitions, of vectors or of images with two stacked frames."""
-    made = []
+    """Return episodes of these lengths, with vectors or with images of two stacked frames."""
+    episodes = []
     for length in lengths:
         images = rng.integers(0, 256, (length + 1, 8, 10, 6), dtype=np.uint8)
         observations = rng.normal(size=(length + 1, 4)).astype(np.float32) if vectors else images
-        made.append({"observations": observations, "actions": rng.uniform(-1, 1, (length, 2)).astype(np.float32)})
-    return made
+        episodes.append({"observations": observations, "actions": rng.uniform(-1, 1, (length, 2)).astype(np.float32)})
+    return episodes
 
 
-def ogbench_file(path: Path, episodes: list[Arrays], **others: Any) -> Path:
-    """A file as OGBench's scripts save it: one row per observation, the last action of each leading nowhere."""
-    ends = np.concatenate([np.arange(len(one["observations"])) == len(one["actions"]) for one in episodes])
+def ogbench_file(path: Path, episodes: list[Arrays], **extra: Any) -> Path:
+    """Write a file like OGBench's scripts: one row per observation; the last action of each trajectory is unused."""
+    ends = np.concatenate([np.arange(len(episode["observations"])) == len(episode["actions"]) for episode in episodes])
     last = np.full((1, 2), 0.5, np.float32)
     np.savez_compressed(
         path,
-        observations=np.concatenate([one["observations"] for one in episodes]),
-        actions=np.concatenate([np.concatenate([one["actions"], last]) for one in episodes]),
+        observations=np.concatenate([episode["observations"] for episode in episodes]),
+        actions=np.concatenate([np.concatenate([episode["actions"], last]) for episode in episodes]),
         terminals=ends.astype(np.float32),
-        **others,
+        **extra,
     )
     return path
 
 
-def regular(path: Path) -> Arrays:
-    """What OGBench's loader gives to its agents: transitions, the rows marked by terminals being no first halves."""
+def load_like_ogbench(path: Path) -> Arrays:
+    """Return the transitions as OGBench's loader does: rows marked by terminals start no transition."""
     with np.load(path) as file:
         last = file["terminals"].astype(bool)
         first, following = ~last, np.concatenate([[False], ~last[:-1]])
@@ -53,46 +52,46 @@ def regular(path: Path) -> Arrays:
         return {"s": states[first], "a": actions[first], "s'": states[following], "end": ends}
 
 
-def assert_same(one: Dataset, other: Dataset) -> None:
-    """Every array, every name."""
-    assert one.arrays().keys() == other.arrays().keys()
-    for name, array in one.arrays().items():
-        np.testing.assert_array_equal(array, other.arrays()[name], err_msg=name)
-        assert array.dtype == other.arrays()[name].dtype, name
-    assert (one.task_names, one.scene_names) == (other.task_names, other.scene_names)
+def assert_same(actual: Dataset, expected: Dataset) -> None:
+    """Compare every array and every name."""
+    assert actual.arrays().keys() == expected.arrays().keys()
+    for name, array in actual.arrays().items():
+        np.testing.assert_array_equal(array, expected.arrays()[name], err_msg=name)
+        assert array.dtype == expected.arrays()[name].dtype, name
+    assert (actual.task_names, actual.scene_names) == (expected.task_names, expected.scene_names)
 
 
 @pytest.mark.parametrize("vectors", [False, True])
-def test_ogbench_in_by_hand(tmp_path: Path, vectors: bool) -> None:
+def test_ogbench_import(tmp_path: Path, vectors: bool) -> None:
     episodes = trajectories(np.random.default_rng(0), (3, 1, 4), vectors)
     file = ogbench_file(tmp_path / "cube-v0.npz", episodes)
-    made = import_data(file, tmp_path / "data", quiet=True)
-    data = made.dataset
-    assert (data.episodes, data.transitions, made.left_out, made.was_there) == (3, 8, (), False)
+    result = import_data(file, tmp_path / "data", quiet=True)
+    data = result.dataset
+    assert (data.episodes, data.transitions, result.unused_arrays, result.already_complete) == (3, 8, (), False)
     assert data.rewards is None
-    assert not data.terminated.any()  # OGBench's terminals end trajectories; they do not say that a goal was reached
+    assert not data.terminated.any()  # OGBench's terminals end trajectories; they do not mark reached goals
     assert (data.episode_goal_frame == -1).all()
-    found = regular(file)
-    np.testing.assert_array_equal(data.frames[data.frame_of_transition], found["s"])
-    np.testing.assert_array_equal(data.frames[data.frame_of_transition + 1], found["s'"])
-    np.testing.assert_array_equal(data.actions, found["a"])
+    expected = load_like_ogbench(file)
+    np.testing.assert_array_equal(data.frames[data.frame_of_transition], expected["s"])
+    np.testing.assert_array_equal(data.frames[data.frame_of_transition + 1], expected["s'"])
+    np.testing.assert_array_equal(data.actions, expected["a"])
     assert_same(data, from_episodes(episodes))
     data.verify()
 
 
-def test_ogbench_there_and_back(tmp_path: Path) -> None:
+def test_ogbench_round_trip(tmp_path: Path) -> None:
     episodes = trajectories(np.random.default_rng(0), (3, 2))
     rng = np.random.default_rng(1)
     qpos, buttons = rng.normal(size=(7, 3)).astype(np.float32), rng.integers(0, 3, (7, 2))
     file = ogbench_file(tmp_path / "in.npz", episodes, qpos=qpos, button_states=buttons, about=np.array("a text"))
-    made = import_data(file, tmp_path / "data", quiet=True)
-    assert made.left_out == ("about",)
-    assert made.dataset.states is not None
-    np.testing.assert_array_equal(made.dataset.states, np.concatenate([qpos, buttons], axis=1))
-    (out,) = export_data(made.dataset, tmp_path / "out.npz", quiet=True)
-    one, other = regular(file), regular(out)
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name])
+    result = import_data(file, tmp_path / "data", quiet=True)
+    assert result.unused_arrays == ("about",)
+    assert result.dataset.states is not None
+    np.testing.assert_array_equal(result.dataset.states, np.concatenate([qpos, buttons], axis=1))
+    (out,) = export_data(result.dataset, tmp_path / "out.npz", quiet=True)
+    before, after = load_like_ogbench(file), load_like_ogbench(out)
+    for name in before:
+        np.testing.assert_array_equal(before[name], after[name])
     with np.load(out) as back:
         np.testing.assert_array_equal(back["qpos"], qpos)
         np.testing.assert_array_equal(back["button_states"], buttons)
@@ -101,8 +100,8 @@ def test_ogbench_there_and_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["numbers.npz", "numbers-v0"])
-def test_ours_there_and_back(tmp_path: Path, target: str) -> None:
-    """Goals, rewards, ends, hidden states, tasks, successes, scenes: whatever a dataset has."""
+def test_round_trip_of_a_collected_dataset(tmp_path: Path, target: str) -> None:
+    """Goals, rewards, terminations, states, tasks, successes and scenes are all preserved."""
     data = collected(tmp_path / "data", 30)
     paths = export_data(data, tmp_path / target, quiet=True)
     back = import_data(paths[0], tmp_path / "back", quiet=True).dataset
@@ -114,7 +113,7 @@ def test_ours_there_and_back(tmp_path: Path, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["bare.npz", "bare-v0"])
 @pytest.mark.parametrize("vectors", [False, True])
-def test_bare_data_there_and_back(tmp_path: Path, target: str, vectors: bool) -> None:
+def test_round_trip_of_observations_and_actions_only(tmp_path: Path, target: str, vectors: bool) -> None:
     data = from_episodes(trajectories(np.random.default_rng(2), (2, 5, 1), vectors))
     paths = export_data(data, tmp_path / target, quiet=True)
     assert_same(data, import_data(paths[0], tmp_path / "back", quiet=True).dataset)
@@ -127,7 +126,7 @@ def test_goals_in_some_episodes_only(tmp_path: Path) -> None:
     assert data.episode_goal_frame.tolist() == [-1, 7, -1]
     export_data(data, tmp_path / "some.npz", quiet=True)
     assert_same(data, import_data(tmp_path / "some.npz", tmp_path / "back", quiet=True).dataset)
-    with pytest.raises(GCBError, match="1 of 3 episodes have a goal; Minari needs one in all or in none"):
+    with pytest.raises(GCBError, match="1 of 3 episodes have a goal"):
         export_data(data, tmp_path / "some-v0")
 
 
@@ -139,23 +138,23 @@ def test_train_and_validation_files(tmp_path: Path) -> None:
     assert [part.episodes for part in parts] == [data.episodes - 2, 2]
     np.testing.assert_array_equal(np.concatenate([part.actions for part in parts]), data.actions)
     np.testing.assert_array_equal(parts[1].frames, data.frames[-len(parts[1].frames) :])
-    with pytest.raises(GCBError, match="is there already"):
+    with pytest.raises(GCBError, match="already exists"):
         export_data(data, tmp_path / "play-v0.npz")
-    with pytest.raises(GCBError, match="val_episodes is 9; the dataset has"):
+    with pytest.raises(GCBError, match="val_episodes is 9"):
         export_data(data, tmp_path / "other.npz", val_episodes=9)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning:minari")  # it would like to know an author
+@pytest.mark.filterwarnings("ignore::UserWarning:minari")  # it asks for an author
 def test_a_minari_dataset_made_by_minari(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As its users make one: a goal-conditioned environment, observations of three entries, rewards of -1 and 0."""
+    """A goal-conditioned environment as usual: observations with three entries, rewards of -1 and 0."""
     import gymnasium as gym
     import minari
     from minari.data_collector import EpisodeBuffer
 
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     rng = np.random.default_rng(0)
-    place, wide = gym.spaces.Box(-2, 2, (3,), np.float64), gym.spaces.Box(-2, 2, (5,), np.float64)
-    space = gym.spaces.Dict({"observation": wide, "achieved_goal": place, "desired_goal": place})
+    position, full = gym.spaces.Box(-2, 2, (3,), np.float64), gym.spaces.Box(-2, 2, (5,), np.float64)
+    space = gym.spaces.Dict({"observation": full, "achieved_goal": position, "desired_goal": position})
     entries = {"observation": 5, "achieved_goal": 3, "desired_goal": 3}
     buffers = []
     for length in (4, 2):
@@ -172,20 +171,18 @@ def test_a_minari_dataset_made_by_minari(tmp_path: Path, monkeypatch: pytest.Mon
     minari.create_dataset_from_buffers(
         "reach-v0", buffers, observation_space=space, action_space=gym.spaces.Box(-2, 2, (2,), np.float64)
     )
-    folder = tmp_path / "reach-v0"
-    with pytest.raises(
-        GCBError, match=r"observation has shape \(5,\) and desired_goal \(3,\).*observation achieved_goal"
-    ):
-        import_data(folder, tmp_path / "data", quiet=True)
-    with pytest.raises(GCBError, match=r"an action has size 1.*action_bound"):
-        import_data(folder, tmp_path / "data", ImportOptions(observation="achieved_goal"), quiet=True)
-    with pytest.raises(GCBError, match=r"rewards lie in -1 … 0; accepted.*reward_offset"):
-        import_data(folder, tmp_path / "data", ImportOptions(observation="achieved_goal", action_bound=2), quiet=True)
+    path = tmp_path / "reach-v0"
+    with pytest.raises(GCBError, match=r"observation has shape \(5,\) and desired_goal \(3,\).*achieved_goal"):
+        import_data(path, tmp_path / "data", quiet=True)
+    with pytest.raises(GCBError, match=r"largest action is 1.*action_bound"):
+        import_data(path, tmp_path / "data", ImportOptions(observation="achieved_goal"), quiet=True)
+    with pytest.raises(GCBError, match=r"rewards range from -1 to 0; accepted.*reward_offset"):
+        import_data(path, tmp_path / "data", ImportOptions(observation="achieved_goal", action_bound=2), quiet=True)
     assert not (tmp_path / "data").exists()
     options = ImportOptions(observation="achieved_goal", action_bound=2, reward_offset=1, env="Reach-v0")
-    made = import_data(folder, tmp_path / "data", options, quiet=True)
-    data = made.dataset
-    assert made.left_out == ("observation",)
+    result = import_data(path, tmp_path / "data", options, quiet=True)
+    data = result.dataset
+    assert result.unused_arrays == ("observation",)
     assert data.rewards is not None
     assert data.rewards.tolist() == [0, 0, 0, 1, 0, 1]
     assert data.terminated.tolist() == [False, False, False, True, False, True]
@@ -209,14 +206,18 @@ def test_minari_keeps_every_pixel(tmp_path: Path) -> None:
     np.testing.assert_array_equal(back.frames, images)
 
 
-def test_a_folder_of_episodes(tmp_path: Path) -> None:
+def test_a_directory_of_npz_files(tmp_path: Path) -> None:
     names: dict[str, Any] = {"episode_task": [1, 0], "task_names": ("a", "b"), "episode_success": [True, False]}
     data = two_episodes(**names, actions=np.linspace(-1, 1, 5)[:, None])
     (tmp_path / "episodes").mkdir()
     for number in range(2):
-        one = episode_of(data, number)
-        arrays: dict[str, Any] = {"observations": one.frames, "goal": one.goal_frame, "rewards": one.rewards}
-        arrays |= {"actions": one.actions, "terminated": one.terminated, "task": one.task, "success": one.success}
+        episode = data.episode(number)
+        arrays: dict[str, Any] = {
+            "observations": episode.frames,
+            "actions": episode.actions,
+            "goal": episode.goal_frame,
+        }
+        arrays |= {key: getattr(episode, key) for key in ("rewards", "terminated", "task", "success")}
         np.savez(tmp_path / "episodes" / f"{number:04d}.npz", **arrays)
     back = import_data(tmp_path / "episodes", tmp_path / "data", quiet=True).dataset
     assert back.episode_task is not None
@@ -225,19 +226,19 @@ def test_a_folder_of_episodes(tmp_path: Path) -> None:
         np.testing.assert_array_equal(back.arrays()[name], data.arrays()[name])
 
 
-def test_memory_and_disk_are_one(tmp_path: Path) -> None:
+def test_from_episodes_equals_the_collected_dataset(tmp_path: Path) -> None:
     data = collected(tmp_path / "data", 30)
-    again = from_episodes([episode_of(data, number) for number in range(data.episodes)], data.config)
+    again = from_episodes([data.episode(number) for number in range(data.episodes)], data.config)
     assert_same(data, again)
     written = write_dataset(again, tmp_path / "again")
     assert (tmp_path / "again" / "frames.npy").read_bytes() == (tmp_path / "data" / "frames.npy").read_bytes()
     assert written.config == open_dataset(tmp_path / "data").config
 
 
-def test_the_same_import_is_not_done_twice(tmp_path: Path) -> None:
+def test_a_complete_import_is_not_repeated(tmp_path: Path) -> None:
     file = ogbench_file(tmp_path / "a.npz", trajectories(np.random.default_rng(0), (2, 2)))
     import_data(file, tmp_path / "data", quiet=True)
-    assert import_data(file, tmp_path / "data", quiet=True).was_there
+    assert import_data(file, tmp_path / "data", quiet=True).already_complete
     other = ogbench_file(tmp_path / "b.npz", trajectories(np.random.default_rng(1), (2, 2)))
     with pytest.raises(GCBError, match="holds another dataset: source is"):
         import_data(other, tmp_path / "data", quiet=True)

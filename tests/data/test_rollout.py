@@ -1,4 +1,4 @@
-"""Episodes of the real worlds, as a collection plays them."""
+"""Episodes of the real environments, as a collection plays them."""
 
 from pathlib import Path
 
@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from helpers.faults import files_of
 
-from gcb.data import CollectConfig, collect, episode_noise, episode_seed, open_dataset
-from gcb.data.rollout import ExpertRunner, scene_numbers
+from gcb.data import CollectConfig, collect, open_dataset
+from gcb.data.rollout import ExpertRunner, flatten_scene
 from gcb.errors import GCBError
+from gcb.utils.seeding import episode_noise, episode_seed
 
 pytest.importorskip("pybullet")
 
 SMALL = {"image_size": 16, "video": None}
 
 
-def test_workers_do_not_change_a_byte_of_a_world(tmp_path: Path) -> None:
+def test_workers_do_not_change_a_byte_of_an_environment(tmp_path: Path) -> None:
     config = CollectConfig("gcb/ButtonDrawer-v0", transitions=150, seed=5, options=SMALL)
     collect(config, tmp_path / "one", workers=1, quiet=True)
     collect(config, tmp_path / "two", workers=2, quiet=True)
@@ -27,9 +28,9 @@ def test_workers_do_not_change_a_byte_of_a_world(tmp_path: Path) -> None:
 
 
 def test_an_episode_is_the_noisy_expert_from_its_own_seed() -> None:
-    """The reward follows from the hidden states, and playing the stored actions gives the stored frames."""
+    """Replaying the stored actions from the episode's seed reproduces its frames, states and rewards."""
     runner = ExpertRunner(CollectConfig("gcb/ButtonDrawer-v0", seed=3, options=SMALL))
-    runner.run(0)  # another episode before must not matter
+    runner.run(0)  # an earlier episode must not matter
     episode = runner.run(1)
     env = runner.env
     observation, info = env.reset(seed=episode_seed("train", 3, 1))
@@ -48,17 +49,19 @@ def test_an_episode_is_the_noisy_expert_from_its_own_seed() -> None:
     runner.close()
 
 
-def test_the_noise_is_as_large_as_asked() -> None:
-    """From one start, the first actions with and without noise differ by exactly the episode's own draws."""
+def test_the_noise_has_the_configured_scale() -> None:
+    """The first actions with and without noise differ by exactly the episode's own samples."""
     noise = episode_noise("train", 0, 0).standard_normal(5)
-    calm, noisy = (ExpertRunner(CollectConfig("gcb/Drawer-v0", noise=scale, options=SMALL)) for scale in (0.0, 0.3))
-    expected = np.clip(calm.run(0).actions[0] + 0.3 * noise, -1, 1)
+    noise_free, noisy = (
+        ExpertRunner(CollectConfig("gcb/Drawer-v0", noise=scale, options=SMALL)) for scale in (0.0, 0.3)
+    )
+    expected = np.clip(noise_free.run(0).actions[0] + 0.3 * noise, -1, 1)
     np.testing.assert_allclose(noisy.run(0).actions[0], expected, rtol=1e-6)
-    calm.close()
+    noise_free.close()
     noisy.close()
 
 
-def test_scenes_become_columns_of_numbers() -> None:
+def test_scenes_are_flattened_to_numbers() -> None:
     scene = {
         "task": "drawer",
         "cabinet_xy": (0.5, -0.25),
@@ -67,7 +70,7 @@ def test_scenes_become_columns_of_numbers() -> None:
         "distractors": [{"shape": 3}, {"shape": 4}],
         "clip": None,
     }
-    assert dict(scene_numbers(scene)) == {
+    assert dict(flatten_scene(scene)) == {
         "cabinet_xy.0": 0.5,
         "cabinet_xy.1": -0.25,
         "bottom_open": 1.0,
@@ -81,12 +84,12 @@ def test_scenes_become_columns_of_numbers() -> None:
 @pytest.mark.parametrize(
     ("env", "options", "message"),
     [
-        ("gcb/Kitchen-v0", {}, "no world 'gcb/Kitchen-v0'.*gcb has gcb/Drawer-v0, gcb/ButtonDrawer-v0"),
+        ("gcb/Kitchen-v0", {}, "'gcb/Kitchen-v0'.*gcb/Drawer-v0, gcb/ButtonDrawer-v0"),
         ("gcb/Drawer-v0", {"colour": "red"}, "unexpected keyword argument 'colour'"),
         ("gcb/Drawer-v0", {"task": "button"}, "task is 'button'"),
     ],
 )
-def test_unknown_worlds_and_options_are_named_before_anything_is_written(
+def test_unknown_envs_and_options_fail_before_anything_is_written(
     tmp_path: Path, env: str, options: dict, message: str
 ) -> None:
     with pytest.raises(GCBError, match=message):

@@ -1,4 +1,4 @@
-"""Datasets in memory and on disk: what goes in comes out, and damage is found and named."""
+"""Datasets in memory and on disk: lossless round trips, and errors that name the damaged file."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from gcb.errors import GCBError
 from gcb.utils.files import read_json
 
 
-def test_the_index_is_arithmetic() -> None:
+def test_the_index() -> None:
     data = two_episodes()
     assert (data.episodes, data.transitions) == (2, 5)
     assert data.first_transition.tolist() == [0, 3]
@@ -24,7 +24,7 @@ def test_the_index_is_arithmetic() -> None:
     assert data.frame_of_transition.tolist() == [0, 1, 2, 5, 6]
 
 
-def test_left_out_fields_have_a_plain_meaning() -> None:
+def test_defaults_of_optional_fields() -> None:
     data = Dataset.from_arrays(np.zeros((7, 4)), np.zeros((5, 1)), [3, 2])
     assert data.episode_first_frame.tolist() == [0, 4]
     assert data.episode_goal_frame.tolist() == [-1, -1]
@@ -38,22 +38,22 @@ def test_left_out_fields_have_a_plain_meaning() -> None:
     [
         ({"rewards": [0, 0, 1]}, "rewards has 3 rows, but there are 5 transitions"),
         ({"episode_goal_frame": [4]}, "episode_goal_frame has 1 rows, but there are 2 episodes"),
-        ({"episode_length": [3, 1]}, "add up to 5 transitions; its least is 1, its sum 4"),
-        ({"episode_length": [5, 0]}, "its least is 0"),
-        ({"episode_first_frame": [0, 7]}, "leaves the 9 frames"),
-        ({"episode_goal_frame": [4, 9]}, r"must lie in -1 … 8; it has 4 … 9"),
-        ({"episode_task": [0, 1], "task_names": ("drawer",)}, "must index the 1 task names"),
+        ({"episode_length": [3, 1]}, "episode_length .* 5 transitions.* 1, its sum 4"),
+        ({"episode_length": [5, 0]}, "episode_length .*minimum is 0"),
+        ({"episode_first_frame": [0, 7]}, "episode_first_frame .* 9 frames"),
+        ({"episode_goal_frame": [4, 9]}, "episode_goal_frame .*-1 … 8; .*4 … 9"),
+        ({"episode_task": [0, 1], "task_names": ("drawer",)}, "episode_task .* 1 task names"),
         ({"episode_scene": [[1.0], [2.0]]}, r"shape \(2, 1\) for 0 scene names"),
         ({"colour": 3}, "no field colour"),
         ({"actions": np.zeros((0, 1)), "terminated": [], "rewards": []}, "is empty"),
     ],
 )
-def test_arrays_that_do_not_fit_are_named(changes: dict, message: str) -> None:
+def test_inconsistent_arrays_are_named(changes: dict, message: str) -> None:
     with pytest.raises(GCBError, match=message):
         two_episodes(**changes)
 
 
-def test_written_and_opened_again_it_is_the_same(tmp_path: Path) -> None:
+def test_a_written_dataset_opens_unchanged(tmp_path: Path) -> None:
     data = two_episodes(
         episode_task=[0, 1], task_names=("drawer", "button"), episode_scene=[[0.5], [1.5]], scene_names=("opening",),
         episode_success=[True, False], states=np.arange(18).reshape(9, 2), config={"source": "by hand"},
@@ -78,34 +78,34 @@ def test_frames_may_be_vectors_of_any_dtype(tmp_path: Path) -> None:
     np.testing.assert_array_equal(opened.frames, frames)
 
 
-def test_headers_have_one_length_whatever_the_number_of_rows() -> None:
+def test_headers_have_the_same_length_for_any_number_of_rows() -> None:
     for rows in (0, 1, 10**15):
         assert len(npy_header(np.dtype(np.uint8), (rows, 64, 64, 3))) == HEADER_BYTES
     with pytest.raises(GCBError, match="too many axes"):
         npy_header(np.dtype(np.uint8), (10**9,) * 10)
 
 
-def test_an_empty_folder_may_be_filled_and_no_other(tmp_path: Path) -> None:
+def test_only_an_empty_directory_may_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     write_dataset(two_episodes(), tmp_path / "empty")
     before = files_of(tmp_path)
-    with pytest.raises(GCBError, match="not an empty folder"):
+    with pytest.raises(GCBError, match="not an empty directory"):
         write_dataset(two_episodes(), tmp_path / "empty")
     assert files_of(tmp_path) == before
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    def with_little_room() -> None:
+    def limit_file_size() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (200, resource.RLIM_INFINITY))
         write_dataset(two_episodes(), tmp_path / "data")
 
-    code, message = in_child(with_little_room)
+    code, message = in_child(limit_file_size)
     assert code == 3
     assert "data could not be written: File too large" in message
     assert os.listdir(tmp_path) == []
 
 
-def test_a_write_that_was_killed_can_be_repeated(tmp_path: Path) -> None:
+def test_a_killed_write_can_be_repeated(tmp_path: Path) -> None:
     (tmp_path / ".data.partial").mkdir()
     (tmp_path / ".data.partial" / "frames.npy").write_bytes(b"half")
     write_dataset(two_episodes(), tmp_path / "data").verify()
@@ -149,26 +149,26 @@ def test_a_missing_file_is_named(stored: Path) -> None:
         open_dataset(stored)
 
 
-def edited_manifest(folder: Path, **changes) -> None:
-    manifest = read_json(folder / "manifest.json")
-    (folder / "manifest.json").write_text(json.dumps({**manifest, **changes}))
+def edit_manifest(path: Path, **changes) -> None:
+    manifest = read_json(path / "manifest.json")
+    (path / "manifest.json").write_text(json.dumps({**manifest, **changes}))
 
 
-def test_a_manifest_that_is_not_one_is_named(stored: Path, tmp_path: Path) -> None:
-    with pytest.raises(GCBError, match="is not a folder"):
+def test_an_invalid_manifest_is_named(stored: Path, tmp_path: Path) -> None:
+    with pytest.raises(GCBError, match="is not a directory"):
         open_dataset(tmp_path / "nowhere")
     with pytest.raises(GCBError, match=r"has no manifest\.json"):
         open_dataset(tmp_path)
-    edited_manifest(stored, version=2)
+    edit_manifest(stored, version=2)
     with pytest.raises(GCBError, match="format version 2; this gcb reads version 1"):
         open_dataset(stored)
-    edited_manifest(stored, version=1, format="other")
+    edit_manifest(stored, version=1, format="other")
     with pytest.raises(GCBError, match="format is not 'gcb-dataset'"):
         open_dataset(stored)
-    edited_manifest(stored, format="gcb-dataset", files={})
+    edit_manifest(stored, format="gcb-dataset", files={})
     with pytest.raises(GCBError, match="does not list"):
         open_dataset(stored)
-    edited_manifest(stored, files=None)
+    edit_manifest(stored, files=None)
     with pytest.raises(GCBError, match="manifest is damaged"):
         open_dataset(stored)
     (stored / "manifest.json").write_text("{")
@@ -176,6 +176,6 @@ def test_a_manifest_that_is_not_one_is_named(stored: Path, tmp_path: Path) -> No
         open_dataset(stored)
 
 
-def test_a_dataset_in_memory_has_nothing_to_verify() -> None:
+def test_a_dataset_in_memory_cannot_be_verified() -> None:
     with pytest.raises(GCBError, match="in memory"):
         two_episodes().verify()

@@ -1,4 +1,4 @@
-"""Appending episodes that come from elsewhere: what they lack is left out, and they must be alike."""
+"""Appending episodes: optional fields may be missing, and all episodes must have the same layout."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from gcb.errors import GCBError
 
 
 def bare_episode(length: int) -> Episode:
-    """Vectors for frames, whole numbers for actions; no goal, no reward, no task."""
+    """Return an episode with vectors as frames, integer actions, and no goal, reward or task."""
     frames = np.arange(3 * (length + 1), dtype=np.float32).reshape(length + 1, 3)
     return Episode(frames=frames, actions=np.arange(length), terminated=np.zeros(length, bool))
 
@@ -32,12 +32,12 @@ def test_episodes_may_lack_goals_rewards_and_states(tmp_path: Path) -> None:
     assert data.config == {"source": "elsewhere"}
 
 
-def test_an_episode_unlike_the_others_is_refused_and_the_others_kept(tmp_path: Path) -> None:
+def test_an_episode_with_another_layout_is_rejected_and_the_others_kept(tmp_path: Path) -> None:
     first = bare_episode(2)
     for other, message in (
-        (replace(first, frames=first.frames[:, :2]), "episode 1 differs in its rows"),
-        (replace(first, rewards=np.zeros(2)), "episode 1 differs in its rows"),
-        (replace(first, scene={"opening": 0.5}), "episode 1 differs in its scene_names"),
+        (replace(first, frames=first.frames[:, :2]), "episode 1: frames is"),
+        (replace(first, rewards=np.zeros(2)), "episode 1: rewards is"),
+        (replace(first, scene={"opening": 0.5}), "episode 1: "),
     ):
         out = tmp_path / message / str(len(other.scene)) / str(other.frames.shape)
         with EpisodeWriter(out, {}) as writer:
@@ -45,13 +45,13 @@ def test_an_episode_unlike_the_others_is_refused_and_the_others_kept(tmp_path: P
             with pytest.raises(GCBError, match=message):
                 writer.append(other)
         with EpisodeWriter(out, {}) as writer:
-            assert writer.kept == 2
+            assert writer.saved == 2
             writer.finish({})
         assert open_dataset(out).transitions == 2
 
 
-def test_a_cut_episode_succeeded_only_if_its_last_reward_says_so() -> None:
+def test_a_truncated_episode_succeeds_only_if_its_last_reward_is_positive() -> None:
     episode = replace(bare_episode(4), rewards=np.array([0, 1, 0, 1], np.float32), success=True)
-    assert [episode.cut(length).success for length in (1, 2, 3, 4, 5)] == [False, True, False, True, True]
-    assert episode.cut(3).frames.shape == (4, 3)
-    assert bare_episode(4).cut(2).success is None
+    assert [episode.truncate(length).success for length in (1, 2, 3, 4, 5)] == [False, True, False, True, True]
+    assert episode.truncate(3).frames.shape == (4, 3)
+    assert bare_episode(4).truncate(2).success is None

@@ -14,7 +14,7 @@ from helpers.tiny import tiny_config, tiny_dataset
 
 from gcb.agent.agent import Agent, load
 from gcb.cli.learn import Eval
-from gcb.data import Dataset, episode_seed
+from gcb.data import Dataset
 from gcb.envs.adapters import ADAPTERS, TabletopAdapter
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
@@ -24,6 +24,7 @@ from gcb.methods import Shapes
 from gcb.methods.bc import GoalAgnosticBC
 from gcb.runs.run_dir import read_results
 from gcb.training.trainer import train
+from gcb.utils.seeding import episode_seed
 from gcb.utils.statistics import Rate
 
 WORLD = EnvSpec(ENV)

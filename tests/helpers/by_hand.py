@@ -1,4 +1,4 @@
-"""A dataset small enough to work out everything about it by hand."""
+"""A dataset small enough to compute everything about it by hand."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ from gcb.data import Dataset
 
 
 def two_episodes(**changes) -> Dataset:
-    """The dataset drawn in gcb/data/store.py: T = 3 and T = 2, each followed by its goal; frame f is full of f."""
-    given = dict(
+    """Return the dataset drawn in gcb/data/store.py (T = 3 and T = 2, with goals); all pixels of frame f are f."""
+    values = dict(
         frames=np.arange(9, dtype=np.uint8)[:, None, None, None] * np.ones((1, 2, 2, 3), np.uint8),
         actions=np.arange(5, dtype=np.float32)[:, None],
         rewards=[0, 0, 1, 0, 0],
@@ -16,4 +16,4 @@ def two_episodes(**changes) -> Dataset:
         episode_first_frame=[0, 5],
         episode_goal_frame=[4, 8],
     )
-    return Dataset.from_arrays(**{**given, **changes})
+    return Dataset.from_arrays(**{**values, **changes})

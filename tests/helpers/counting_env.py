@@ -1,7 +1,7 @@
-"""A world whose every byte can be worked out by hand, for tests of what writes and runs episodes.
+"""A fake environment with known bytes, for tests that write and run episodes.
 
-Episode i has 3 + i % 4 transitions; frame t of it is full of (10 i + t) % 256 and its goal frame of 255.
-It succeeds at its last transition unless i is odd. Options: `side` of the frames, `pause` in seconds, and `die_at`,
+Episode i has 3 + i % 4 transitions. All pixels of its frame t are (10 i + t) % 256, those of its goal are 255.
+Even episodes succeed at their last transition. Options: `side` of the frames, `pause` in seconds, and `die_at`,
 an episode at which a worker process dies.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gcb.data import CollectConfig, Collected, Dataset, Episode, collect, open_dataset
+from gcb.data import CollectConfig, CollectResult, Dataset, Episode, collect, open_dataset
 from gcb.utils.seeding import episode_noise
 
 
@@ -32,11 +32,11 @@ class CountingRunner:
         if options.get("die_at") == index and multiprocessing.parent_process() is not None:
             os._exit(1)
         length, side = length_of(index), options.get("side", 2)
-        numbers = (10 * index + np.arange(length + 1)) % 256
+        pixels = (10 * index + np.arange(length + 1)) % 256
         reached = np.arange(length) == (length - 1 if index % 2 == 0 else -1)
         return Episode(
-            frames=np.broadcast_to(numbers[:, None, None, None], (length + 1, side, side, 3)).astype(np.uint8),
-            states=np.stack([numbers, numbers / 2], axis=1).astype(np.float32),
+            frames=np.broadcast_to(pixels[:, None, None, None], (length + 1, side, side, 3)).astype(np.uint8),
+            states=np.stack([pixels, pixels / 2], axis=1).astype(np.float32),
             actions=episode_noise("train", self.config.seed, index).random((length, 5), np.float32),
             rewards=reached.astype(np.float32),
             terminated=reached,
@@ -52,11 +52,13 @@ class CountingRunner:
 
 
 def collect_numbers(
-    out: Path, transitions: int = 40, *, workers: int = 1, every: float = 0.0, seed: int = 0, **options
-) -> Collected:
-    """Collect from this world, making sure of every episode at once."""
+    out: Path, transitions: int = 40, *, workers: int = 1, checkpoint_seconds: float = 0.0, seed: int = 0, **options
+) -> CollectResult:
+    """Collect from this environment with a checkpoint after every episode."""
     config = CollectConfig(env="counting", transitions=transitions, seed=seed, options=options)
-    return collect(config, out, workers=workers, quiet=True, checkpoint_seconds=every, make_runner=CountingRunner)
+    return collect(
+        config, out, workers=workers, quiet=True, checkpoint_seconds=checkpoint_seconds, make_runner=CountingRunner
+    )
 
 
 def collected(out: Path, *arguments, **options) -> Dataset:

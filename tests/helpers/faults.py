@@ -1,4 +1,4 @@
-"""Ways to make processes die and disks fill up, and to see what they leave behind."""
+"""Kill processes at chosen points, and inspect what they leave behind."""
 
 import os
 import time
@@ -8,13 +8,15 @@ from pathlib import Path
 from gcb.errors import GCBError
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, to compare whole datasets byte by byte."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+def files_of(directory: Path) -> dict[str, bytes]:
+    """Return the content of every file below a directory, to compare datasets byte by byte."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()
+    }
 
 
 def in_child(job: Callable[[], object]) -> tuple[int, str]:
-    """Run a job in a forked process; return its exit code and the message of the GCBError it raised, if any."""
+    """Run a job in a forked process; return its exit code and the message of its GCBError, if any."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -34,7 +36,7 @@ def in_child(job: Callable[[], object]) -> tuple[int, str]:
 
 
 def dying_at(call: int, job: Callable[[], object]) -> Callable[[], None]:
-    """The job, in a process that vanishes, as by kill -9, at the n-th time it makes sure of bytes or renames a file."""
+    """Return a job that dies, as by kill -9, at the n-th call of os.fsync or os.replace."""
 
     def run() -> None:
         calls = 0
@@ -58,7 +60,7 @@ def dying_at(call: int, job: Callable[[], object]) -> Callable[[], None]:
 def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, f"not true after {seconds} s"
         time.sleep(0.02)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gcb.data import episode_noise, episode_seed
 from gcb.errors import GCBError
+from gcb.utils.seeding import episode_noise, episode_seed
 
 
 def test_training_and_evaluation_never_share_a_seed() -> None:

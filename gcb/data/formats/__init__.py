@@ -1,7 +1,6 @@
-"""Data from elsewhere, and for elsewhere: OGBench's files, Minari's datasets, plain folders, arrays in memory."""
+"""Import and export of other formats: OGBench files, Minari datasets, directories of .npz files."""
 
-from gcb.data.formats.episodes import from_episodes
-from gcb.data.formats.exporting import export_data
-from gcb.data.formats.importing import Imported, ImportOptions, import_data
+from gcb.data.formats.exporter import export_data
+from gcb.data.formats.importer import ImportOptions, ImportResult, import_data
 
-__all__ = ["ImportOptions", "Imported", "export_data", "from_episodes", "import_data"]
+__all__ = ["ImportOptions", "ImportResult", "export_data", "import_data"]

@@ -1,6 +1,9 @@
-"""Arrays in .npz files, row by row in both directions: as large as they are, only a few rows are in memory.
+"""Read and write .npz files a few rows at a time, and directories with one .npz file per episode.
 
-Reading executes and unpacks nothing: pickled objects and members whose names lead elsewhere are refused.
+Reading never executes or unpacks anything: pickled objects and members with paths in their names are refused.
+
+    EPISODES/0000.npz   observations, actions and optionally rewards, terminated, goal, states, goal_state, task,
+    EPISODES/0001.npz   success: see `gcb.data.episode`. Episodes are in the order of the file names.
 """
 
 import zipfile
@@ -13,15 +16,17 @@ from typing import IO
 
 import numpy as np
 
-from gcb.data.format import HEADER_FAULTS
+from gcb.data.episode import EpisodeArrays
+from gcb.data.format import NPY_HEADER_ERRORS
+from gcb.data.formats.source import EpisodeSource, sha256_of_files
 from gcb.errors import GCBError
 
-HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What an array's header says."""
+    """The header of one array."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -35,7 +40,7 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.entries: dict[str, Entry] = {}
-        with self.faults("it"), zipfile.ZipFile(path) as archive:
+        with self.errors("it"), zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 entry = self._entry(archive, info)
                 name = info.filename.removesuffix(".npy")
@@ -44,31 +49,31 @@ class Archive:
                 self.entries[name] = entry
 
     def array(self, name: str) -> np.ndarray:
-        """One whole array."""
+        """Return one whole array."""
         entry = self.entries[name]
         with self.rows(name) as rows:
             return rows.read(rows.left).reshape(entry.shape)
 
     def rows(self, name: str) -> "Rows":
-        """An array, to be read a few rows at a time."""
-        with self.faults(name):
+        """Open an array to read it a few rows at a time."""
+        with self.errors(name):
             return Rows(self, name)
 
     def _entry(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
-        """The header of one member, if it is an array of plain values and as long as it says."""
-        place = PurePosixPath(info.filename)
-        if place.suffix != ".npy" or len(place.parts) != 1 or "\\" in info.filename:
-            raise GCBError(f"{self.path} holds {info.filename!r}; accepted: arrays, as numpy's savez writes them")
+        """Read the header of one member; check that it has no objects and that its length matches."""
+        name = PurePosixPath(info.filename)
+        if name.suffix != ".npy" or len(name.parts) != 1 or "\\" in info.filename:
+            raise GCBError(f"{self.path} holds {info.filename!r}; accepted: arrays as written by numpy.savez")
         with archive.open(info) as handle:
             version = np.lib.format.read_magic(handle)
-            if version not in HEADERS:
+            if version not in HEADER_READERS:
                 raise GCBError(f"{self.path}: {info.filename} has .npy version {version}; accepted: 1.0 and 2.0")
-            shape, fortran, dtype = HEADERS[version](handle)
+            shape, fortran, dtype = HEADER_READERS[version](handle)
             header = handle.tell()
         if dtype.hasobject:
             raise GCBError(f"{self.path}: {info.filename} holds pickled objects, which can run code: refused")
         if fortran and len(shape) > 1:
-            raise GCBError(f"{self.path}: {info.filename} is stored column by column; save np.ascontiguousarray of it")
+            raise GCBError(f"{self.path}: {info.filename} is in Fortran order; save np.ascontiguousarray of it")
         size = header + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         if info.file_size != size:
             raise GCBError(
@@ -77,18 +82,18 @@ class Archive:
         return Entry(shape, dtype, info.filename, header)
 
     @contextmanager
-    def faults(self, what: str) -> Iterator[None]:
-        """Whatever a damaged or crafted file provokes, as a message."""
+    def errors(self, name: str) -> Iterator[None]:
+        """Turn every exception of a damaged or crafted file into a GCBError."""
         try:
             yield
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, *HEADER_FAULTS) as error:
-            raise GCBError(f"{self.path} is damaged or not an .npz file: {what} could not be read ({error})") from error
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, *NPY_HEADER_ERRORS) as error:
+            raise GCBError(f"{self.path} is damaged or not an .npz file: {name} could not be read ({error})") from error
         except OSError as error:
             raise GCBError(f"{self.path} could not be read: {error.strerror or error}") from error
 
 
 class Rows:
-    """One array of an archive from its first row on; to be used in a `with` block."""
+    """Reads one array of an archive from its first row on; use it in a `with` block."""
 
     def __init__(self, archive: Archive, name: str) -> None:
         self._archive, self._name, self._entry = archive, name, archive.entries[name]
@@ -98,13 +103,13 @@ class Rows:
         self._handle.read(self._entry.header_bytes)
 
     def read(self, count: int) -> np.ndarray:
-        """The next `count` rows."""
+        """Return the next `count` rows."""
         shape = (count, *self._entry.shape[1:])
-        with self._archive.faults(self._name):
-            content = _exactly(self._handle, int(np.prod(shape, dtype=np.int64)) * self._entry.dtype.itemsize)
+        with self._archive.errors(self._name):
+            content = _read_exactly(self._handle, int(np.prod(shape, dtype=np.int64)) * self._entry.dtype.itemsize)
             self.left -= count
             if not self.left:
-                self._handle.read(1)  # at its end the member's checksum is compared
+                self._handle.read(1)  # at the end of the member, zipfile compares its checksum
         return np.frombuffer(content, self._entry.dtype).reshape(shape)
 
     def __enter__(self) -> "Rows":
@@ -115,37 +120,52 @@ class Rows:
         self._zip.close()
 
 
-def _exactly(handle: IO[bytes], size: int) -> bytearray:
+def _read_exactly(handle: IO[bytes], size: int) -> bytearray:
     content = bytearray(size)
     view, filled = memoryview(content), 0
     while filled < size:
         part = handle.read(min(size - filled, 1 << 24))
         if not part:
-            raise EOFError("it ends too early")
+            raise EOFError("unexpected end of file")
         view[filled : filled + len(part)] = part
         filled += len(part)
     return content
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """An array that is too large to have at once: its shape, its type, and its rows in pieces."""
+class ChunkedArray:
+    """An array that is too large for memory: its shape, its dtype, and its rows in chunks."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
-    rows: Iterable[np.ndarray]
+    chunks: Iterable[np.ndarray]
 
 
-def write_npz(handle: IO[bytes], arrays: Mapping[str, np.ndarray | Pieces]) -> None:
-    """Write arrays as numpy's savez_compressed does."""
+def write_npz(handle: IO[bytes], arrays: Mapping[str, np.ndarray | ChunkedArray]) -> None:
+    """Write arrays like numpy.savez_compressed."""
     with zipfile.ZipFile(handle, "w") as archive:
         for name, array in arrays.items():
-            pieces = array if isinstance(array, Pieces) else Pieces(array.shape, array.dtype, [array])
-            info = zipfile.ZipInfo(f"{name}.npy")  # with a fixed date: equal arrays give equal bytes
+            chunked = array if isinstance(array, ChunkedArray) else ChunkedArray(array.shape, array.dtype, [array])
+            info = zipfile.ZipInfo(f"{name}.npy")  # has a fixed date: equal arrays give equal bytes
             info.compress_type = zipfile.ZIP_DEFLATED
-            descr = np.lib.format.dtype_to_descr(pieces.dtype)
+            descr = np.lib.format.dtype_to_descr(chunked.dtype)
             with archive.open(info, "w", force_zip64=True) as member:
-                header = {"descr": descr, "fortran_order": False, "shape": pieces.shape}
+                header = {"descr": descr, "fortran_order": False, "shape": chunked.shape}
                 np.lib.format.write_array_header_1_0(member, header)
-                for piece in pieces.rows:
-                    member.write(np.ascontiguousarray(piece, pieces.dtype).tobytes())
+                for chunk in chunked.chunks:
+                    member.write(np.ascontiguousarray(chunk, chunked.dtype).tobytes())
+
+
+def npz_dir_source(path: Path) -> EpisodeSource:
+    """Open a directory with one .npz file per episode."""
+    files = sorted(path.glob("*.npz"))
+    if not files:
+        raise GCBError(f"{path} has no .npz files; accepted: one per episode, such as 0000.npz")
+
+    def episodes() -> Iterator[tuple[str, EpisodeArrays]]:
+        for file in files:
+            archive = Archive(file)
+            yield str(file), {name: archive.array(name) for name in archive.entries}
+
+    source = {"format": "npz_dir", "name": path.name, "sha256": sha256_of_files(path, files)}
+    return EpisodeSource({"source": source}, len(files), episodes)

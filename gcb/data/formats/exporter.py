@@ -1,0 +1,61 @@
+"""Export a dataset to another format. Importing the result restores the same dataset."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from gcb.data.formats.minari import write_minari
+from gcb.data.formats.ogbench import write_ogbench
+from gcb.data.store import Dataset
+from gcb.errors import GCBError
+
+
+def export_data(
+    dataset: Dataset,
+    out: str | os.PathLike[str],
+    format: Literal["auto", "ogbench", "minari"] = "auto",
+    *,
+    val_episodes: int = 0,
+    quiet: bool = False,
+) -> list[Path]:
+    """Write a dataset as an OGBench .npz file or a Minari dataset and return the paths written.
+
+    `auto` writes OGBench if `out` ends in .npz and Minari otherwise. The last `val_episodes` episodes go to OGBench's
+    validation file, NAME-val.npz.
+    """
+    path = Path(os.path.abspath(out))
+    if format == "auto":
+        format = "ogbench" if path.suffix == ".npz" else "minari"
+    if format == "minari":
+        if val_episodes:
+            raise GCBError(f"val_episodes is {val_episodes}; only OGBench has a validation file")
+        write_minari(_undo_conversion(dataset), path, quiet=quiet)
+        return [path]
+    if path.suffix != ".npz":
+        raise GCBError(f"{path.name} does not end in .npz, which OGBench files do")
+    if not 0 <= val_episodes < dataset.episodes:
+        raise GCBError(f"val_episodes is {val_episodes}; it must be in 0 … {dataset.episodes - 1}")
+    train_episodes = dataset.episodes - val_episodes
+    files = {path: range(train_episodes)}
+    if val_episodes:
+        files[path.with_name(f"{path.stem}-val.npz")] = range(train_episodes, dataset.episodes)
+    for file in files:
+        if file.exists():
+            raise GCBError(f"{file} already exists; name a new file")
+    for file, episodes in files.items():
+        write_ogbench(_undo_conversion(dataset), file, episodes, quiet=quiet)
+    return list(files)
+
+
+def _undo_conversion(dataset: Dataset) -> Dataset:
+    """Return the dataset with the original actions and rewards if the import changed them."""
+    bound, offset = dataset.config.get("action_bound", 1.0), dataset.config.get("reward_offset", 0.0)
+    if bound == 1.0 and not offset:
+        return dataset
+    actions = np.asarray(dataset.actions) * np.asarray(bound, dataset.actions.dtype)
+    rewards = None if dataset.rewards is None else np.asarray(dataset.rewards) - np.float32(offset)
+    config = {key: value for key, value in dataset.config.items() if key not in ("action_bound", "reward_offset")}
+    return replace(dataset, actions=actions, rewards=rewards, config=config)
