@@ -1,4 +1,4 @@
-"""The explorer: how soon the page is there, and how fast an agent can be watched."""
+"""The explorer: time until the page opens, and time per step of a displayed episode."""
 
 import os
 import subprocess
@@ -20,9 +20,9 @@ from gcb.agent.build import build
 from gcb.data import CollectConfig, collect
 from gcb.envs import ENVS
 from gcb.explorer.choices import ByExample, SceneChoice
-from gcb.explorer.episode import Event, play
+from gcb.explorer.episode import Event, run_episode
 from gcb.explorer.scene_renderer import SceneRenderer
-from gcb.explorer.simulators import SimulatorPool
+from gcb.explorer.simulators import SimulatorPair
 from gcb.methods import Shapes
 from gcb.runs.config import make_config
 from gcb.training.trainer import train
@@ -34,69 +34,69 @@ PORT = 8700
 
 def run() -> list[Row]:
     torch.set_num_threads(1)
-    rows = [row for env in ENVS for row in _watching(env)]
-    return [*rows, _starting()]
+    rows = [row for env in ENVS for row in _episodes(env)]
+    return [*rows, _startup()]
 
 
-def _watching(env: str) -> list[Row]:
-    """Scenes drawn and episodes played as for a visitor, in the time of one core: the network takes none of it."""
+def _episodes(env: str) -> list[Row]:
+    """Render scenes and run episodes as for a visitor; in CPU time, without the network."""
     torch.manual_seed(0)
     shapes = Shapes((64, 64, 3), 5)
     method, iql = build(make_config("gcb", "laptop"), shapes)
     agent = Agent(method.eval().requires_grad_(False), iql.requires_grad_(False), shapes, torch.device("cpu"))
-    studio = SceneRenderer(env, {"image_size": 64})
-    stage = SimulatorPool(studio)._build()
-    steps, looks = [], []
+    renderer = SceneRenderer(env, {"image_size": 64})
+    simulators = SimulatorPair(renderer)
+    steps, scenes = [], []
     for seed in range(SCENES):
         choice = SceneChoice(seed=seed)
-        looks.append(cpu_seconds(lambda choice=choice: studio.scene(choice)))
-        view, there = studio.scene(choice), studio.there(choice, ByExample(seed=seed))
-        steps += _seconds_of_steps(play(agent, stage, view, example=(there.before, there.after)))
-    studio.close()
-    stage.close()
+        scenes.append(cpu_seconds(lambda choice=choice: renderer.scene(choice)))
+        scene, example = renderer.scene(choice), renderer.example(choice, ByExample(seed=seed))
+        steps += _step_seconds(run_episode(agent, simulators, scene, example=(example.before, example.after)))
+    renderer.close()
+    simulators.close()
     name, milliseconds = ENVS[env].name, 1e3 * np.array(steps)
-    text = f"agent, expert, and their pictures; the slowest of 20 takes {np.quantile(milliseconds, 0.95):.0f} ms"
+    text = f"agent, expert and their images; 95th percentile {np.quantile(milliseconds, 0.95):.0f} ms"
     return [
-        Row(f"{name}: a step that is watched, ms", float(milliseconds.mean()), 60.0, text),
-        Row(f"{name}: a new scene, s", median(looks), 1.0, "with the expert's trial of every task"),
+        Row(f"{name}: a displayed step, ms", float(milliseconds.mean()), 60.0, text),
+        Row(f"{name}: a new scene, s", median(scenes), 1.0, "including the expert's rollout of every task"),
     ]
 
 
-def _seconds_of_steps(events: Iterator[Event]) -> Iterator[float]:
+def _step_seconds(events: Iterator[Event]) -> Iterator[float]:
     next(events)  # the start
     while True:
-        began = time.process_time()
-        if next(events)["kind"] == "end":
+        start = time.process_time()
+        if next(events)["type"] == "end":
             return
-        yield time.process_time() - began
+        yield time.process_time() - start
 
 
-def _starting() -> Row:
-    """From the command to the page, with everything that Python has to import for it; the agent comes later."""
-    with tempfile.TemporaryDirectory() as folder:
-        data, path = Path(folder, "data"), Path(folder, "run")
+def _startup() -> Row:
+    """Time from the command to the page, including imports; the agent loads later."""
+    with tempfile.TemporaryDirectory() as directory:
+        data, path = Path(directory, "data"), Path(directory, "run")
         collect(CollectConfig(transitions=40), data)
         train(make_config("gcb", "smoke", {"steps": 1, "batch_size": 8, "device": "cpu"}), data, path, quiet=True)
-        taken = [_start(path) for _ in range(STARTS)]
-    work, waited = min(work for work, _ in taken), min(waited for _, waited in taken)
-    text = f"of one core, the best of {STARTS}; by the clock, with whatever else runs here, {waited:.2f}"
-    return Row("from the command to the page, s", work, 1.0, text)
+        timings = [_start(path) for _ in range(STARTS)]
+    cpu, wall = min(cpu for cpu, _ in timings), min(wall for _, wall in timings)
+    text = f"CPU time, best of {STARTS}; wall-clock time {wall:.2f}"
+    return Row("from the command to the page, s", cpu, 1.0, text)
 
 
 def _start(path: Path) -> tuple[float, float]:
-    """What the server has worked, and what has passed, when its page has come."""
+    """Return the CPU time of the server and the wall-clock time until the page opens."""
     command = [sys.executable, "-m", "gcb", "explore", str(path), "--port", str(PORT)]
-    began = time.perf_counter()
+    start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
         try:
-            while not _page_is_there():
+            while not _page_opens():
                 time.sleep(0.01)
-            return _work_of(server.pid), time.perf_counter() - began
+            return _cpu_seconds_of(server.pid), time.perf_counter() - start
         finally:
             server.kill()
 
 
-def _page_is_there() -> bool:
+def _page_opens() -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/", timeout=60) as page:
             return bool(page.read())
@@ -104,6 +104,6 @@ def _page_is_there() -> bool:
         return False
 
 
-def _work_of(process: int) -> float:
+def _cpu_seconds_of(process: int) -> float:
     user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

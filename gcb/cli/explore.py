@@ -13,49 +13,49 @@ from gcb.errors import GCBError
 
 @dataclass
 class Explore:
-    """Open a web page on which to tell a trained agent what to do by example, and watch it. Ctrl-C ends it."""
+    """Open a web page on which to give a trained agent a task, by example or goal, and watch it. Ctrl-C stops it."""
 
-    run_folder: Positional[Path]
-    """Folder of the run."""
+    run_dir: Positional[Path]
+    """Directory of the run."""
     data: Path | None = None
-    """Folder of the run's dataset, if it lies elsewhere now."""
+    """Directory of the run's dataset, if it was moved."""
     clips: Path | None = None
-    """Folder of clips for video behind the scene, instead of the built-in ones."""
+    """Directory of background videos, instead of the built-in ones."""
     host: str = "127.0.0.1"
-    """Address to serve on. This machine alone can open the page, unless it is another, such as 0.0.0.0."""
+    """Address to serve on. By default only this machine can open the page; 0.0.0.0 serves the network."""
     port: int = 8000
-    """Port, or the next one that is free."""
+    """Port; if it is taken, the next free one."""
     names: tuple[str, ...] = ()
-    """Host names by which the page may be opened, besides localhost and addresses."""
+    """Host names by which the page may be opened, besides localhost and IP addresses."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
-    """Where to compute."""
+    """Device to compute on."""
     browser: bool = False
-    """Open the page in a browser at once."""
+    """Open the page in a browser."""
 
     def run(self) -> None:
-        _check_folder(self.run_folder)
+        _check_run_dir(self.run_dir)
         try:
             from gcb.explorer.loader import RunLoader
             from gcb.explorer.serve import serve
         except ModuleNotFoundError as error:
             raise GCBError(f"the explorer needs {error.name}: pip install 'gcb[explore]'") from error
 
-        explorer = RunLoader(self.run_folder, self.data, self.clips, self.device)
+        loader = RunLoader(self.run_dir, self.data, self.clips, self.device)
         with suppress(KeyboardInterrupt):
-            serve(explorer, self.host, self.port, self.names, self._announce)
-        Console().print("The page is closed.")
+            serve(loader, self.host, self.port, self.names, self._announce)
+        Console().print("Stopped.")
 
-    def _announce(self, address: str) -> None:
-        Console().print(f"{self.run_folder} can be explored at [bold]{address}[/] (Ctrl-C ends it)")
+    def _announce(self, url: str) -> None:
+        Console().print(f"Explore {self.run_dir} at [bold]{url}[/] (Ctrl-C to stop)")
         if self.browser:
             import webbrowser
 
-            webbrowser.open(address)
+            webbrowser.open(url)
 
 
-def _check_folder(folder: Path) -> None:
-    """A wrong folder is told at once. Only then is `gcb.runs.run_dir` needed here, which takes a second to import."""
-    if not (folder / "run.json").is_file():
+def _check_run_dir(path: Path) -> None:
+    """Fail early if the directory is not a run. `Run` is imported only then, because that takes a second."""
+    if not (path / "run.json").is_file():
         from gcb.runs.run_dir import Run
 
-        Run(folder)
+        Run(path)

@@ -1,6 +1,6 @@
-"""A web page on which a visitor tells an agent what to do by example, and watches it.
+"""`gcb explore`: a web page on which a visitor conditions an agent on an example or a goal and watches it act.
 
-The server remembers nothing of its visitors. A scene is a number and a few choices, an example likewise, and every
-request brings both: so visitors cannot disturb each other, a page can be reloaded or shared by its address, and what
-the server holds is bounded by what it chooses to keep at hand.
+The server keeps no state per visitor. A scene is a seed and a few options, an example likewise, and every request
+carries both. Visitors therefore cannot disturb each other, a page can be reloaded or shared by its URL, and the
+server's memory is bounded by the sizes of its caches.
 """

@@ -1,4 +1,4 @@
-"""The server's addresses: a page, its files, and what the page asks."""
+"""The HTTP API of the explorer and its static page."""
 
 import json
 import logging
@@ -7,153 +7,145 @@ from contextlib import aclosing
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 
 from gcb.errors import GCBError
 from gcb.explorer.choices import SceneChoice, TaskRequest
-from gcb.explorer.guard import Application, Guard
+from gcb.explorer.guard import Guard
 from gcb.explorer.loader import RunLoader
 
-# The page is to be there before torch is.
+# Imported late, so that the page opens before torch is loaded.
 if TYPE_CHECKING:
-    from gcb.explorer.scene_renderer import View
+    from gcb.explorer.scene_renderer import RenderedScene
     from gcb.explorer.session import Session, TaskSpec
 
 log = logging.getLogger(__name__)
-TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-NO_STORE = {"cache-control": "no-store"}
+MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
-def create_app(explorer: RunLoader, names: Iterable[str] = ()) -> Application:
-    """The whole server; `names` are further host names by which it may be called."""
+def create_app(loader: RunLoader, names: Iterable[str] = ()) -> Guard:
+    """Build the server; `names` are host names it may be reached by, besides localhost and IP addresses."""
     app = FastAPI(title="gcb explorer", docs_url=None, redoc_url=None, openapi_url=None)
     _add_page(app)
-    _add_looks(app, explorer)
-    _add_questions(app, explorer)
-    _add_errors(app)
+    _add_queries(app, loader)
+    _add_tasks(app, loader)
+    _add_error_handlers(app)
     return Guard(app, names)
 
 
 def _add_page(app: FastAPI) -> None:
-    """The page and its files. They are read once, by name: no path of a request ever reaches the disk."""
-    static = {one.name: one.read_bytes() for one in files("gcb.explorer").joinpath("static").iterdir() if one.is_file()}
+    """Serve the page. Its files are read once, here: no path in a request ever reaches the disk."""
+    static = {file.name: file.read_bytes() for file in files("gcb.explorer").joinpath("static").iterdir()}
 
     @app.get("/")
     def page() -> Response:
-        return file("index.html")
+        return static_file("index.html")
 
     @app.get("/static/{name}")
-    def file(name: str) -> Response:
-        kind = TYPES.get(name.rpartition(".")[2])
-        if name not in static or kind is None:
-            raise HTTPException(404, "there is no such file.")
-        return Response(static[name], media_type=kind, headers={"cache-control": "no-cache"})
+    def static_file(name: str) -> Response:
+        media_type = MEDIA_TYPES.get(name.rpartition(".")[2])
+        if name not in static or media_type is None:
+            raise HTTPException(404, f"there is no file {name!r}.")
+        return Response(static[name], media_type=media_type)
 
 
-def _add_looks(app: FastAPI, explorer: RunLoader) -> None:
-    """What can be seen without asking for anything to be done."""
+def _add_queries(app: FastAPI, loader: RunLoader) -> None:
+    """Endpoints that do not depend on a visitor's choices."""
 
-    @app.get("/api/run")
-    def run() -> Response:
-        return JSONResponse(explorer.status(), headers=NO_STORE)
+    @app.get("/api/status")
+    def status() -> dict[str, Any]:
+        return loader.status()
 
     @app.get("/api/map")
-    def points() -> Response:
-        return JSONResponse(explorer.show.points(), headers=NO_STORE)
+    def map_points() -> Response:
+        return JSONResponse(loader.session.map_points())
 
-    @app.get("/api/task/{index}/{part}.png")
-    def picture(index: int, part: Literal["state", "goal"]) -> Response:
-        from gcb.explorer.images import png
+    @app.get("/api/tasks/{index}/{part}.png")
+    def task_image(index: int, part: Literal["state", "goal"]) -> Response:
+        from gcb.explorer.display import encode
 
-        return Response(png(explorer.show.picture(index, part)), media_type="image/png", headers=NO_STORE)
+        state, goal = loader.session.task_index().pair(index)
+        return Response(encode(goal if part == "goal" else state, "png"), media_type="image/png")
 
 
-def _add_questions(app: FastAPI, explorer: RunLoader) -> None:
-    """What depends on a visitor's choices."""
+def _add_tasks(app: FastAPI, loader: RunLoader) -> None:
+    """Endpoints for a scene and a task."""
 
     @app.post("/api/scene")
     def scene(choice: SceneChoice) -> dict[str, Any]:
-        view = explorer.show.scene(choice)
-        return {"image": view.large_before, **_plain(view)}
+        rendered = loader.session.pool().renderer.scene(choice)
+        return {"image": rendered.before_url, **_scene_fields(rendered)}
 
-    @app.post("/api/told")
-    def told(asked: TaskRequest) -> dict[str, Any]:
-        brief = explorer.show.brief(asked)
-        here = {"words": brief.here.words, "done": brief.here.done, **_plain(brief.here)}
-        return {"before": brief.before, "after": brief.after, "words": brief.words, "here": here}
+    @app.post("/api/task")
+    def task(request: TaskRequest) -> dict[str, Any]:
+        spec = loader.session.task_spec(request)
+        images = {"before_image": spec.before_url, "after_image": spec.after_url}
+        return {**images, "label": spec.label, "scene": _scene_fields(spec.scene)}
 
-    @app.post("/api/understand")
-    def understand(asked: TaskRequest) -> dict[str, Any]:
-        return explorer.show.understand(asked)
+    @app.post("/api/analysis")
+    def analysis(request: TaskRequest) -> dict[str, Any]:
+        return loader.session.analyse(request)
 
-    @app.post("/api/play")
-    async def play(asked: TaskRequest) -> Response:
-        show = explorer.show
-        brief = await run_in_threadpool(show.ask, asked)
-        return Film(_lines(show, brief), media_type="application/x-ndjson", headers=NO_STORE)
+    @app.post("/api/episode")
+    async def episode(request: TaskRequest) -> Response:
+        session = loader.session
+        spec = await run_in_threadpool(session.prepare_episode, request)
+        return EventStream(_event_lines(session, spec), media_type="application/x-ndjson")
 
 
-class Film(StreamingResponse):
-    """A stream whose source is closed when the visitor leaves, so that the next one finds the stage free."""
+class EventStream(StreamingResponse):
+    """A stream whose source is closed when the visitor leaves, which frees the simulators."""
 
     async def stream_response(self, send: Any) -> None:
         async with aclosing(cast("AsyncGenerator[bytes, None]", self.body_iterator)):
             await super().stream_response(send)
 
 
-async def _lines(show: "Session", brief: "TaskSpec") -> AsyncGenerator[bytes, None]:
-    """The events of an episode as lines of JSON, each as soon as it is there."""
+async def _event_lines(session: "Session", spec: "TaskSpec") -> AsyncGenerator[bytes, None]:
+    """Yield the events of an episode as lines of JSON, each as soon as it occurs."""
+    pool = session.pool()
     try:
-        if show.stages().crowded:
-            yield _line({"kind": "waiting"})
-        async with show.stages().stage() as stage:
-            events = show.play(stage, brief)
-            while event := await show.stages().run(next, events, None):
-                yield _line(event)
+        if pool.full:
+            yield _json_line({"type": "waiting"})
+        async with pool.acquire() as simulators:
+            events = session.run_episode(simulators, spec)
+            while event := await pool.run(next, events, None):
+                yield _json_line(event)
     except GCBError as error:
-        yield _line({"kind": "error", "reason": str(error)})
+        yield _json_line({"type": "error", "detail": str(error)})
     except Exception:
-        log.exception("an episode broke off")
-        yield _line({"kind": "error", "reason": "the simulator broke off; the server's log says why."})
+        log.exception("an episode failed")
+        yield _json_line({"type": "error", "detail": "the simulator failed; see the server's log."})
 
 
-def _line(event: dict[str, Any]) -> bytes:
+def _json_line(event: dict[str, Any]) -> bytes:
     return json.dumps(event, allow_nan=False).encode() + b"\n"
 
 
-def _plain(view: "View") -> dict[str, Any]:
-    """What the page's controls show of a scene."""
-    from gcb.explorer.labels import share
+def _scene_fields(rendered: "RenderedScene") -> dict[str, Any]:
+    from gcb.explorer.display import open_fraction
 
-    scene = view.scene
-    return {"task": scene.task, "before": share(scene.opening), "after": share(scene.target)}
+    scene = rendered.scene
+    drawer = {"drawer_before": open_fraction(scene.opening), "drawer_after": open_fraction(scene.target)}
+    return {"task": scene.task, "label": rendered.label, "solved": rendered.solved, **drawer}
 
 
-def _add_errors(app: FastAPI) -> None:
-    """Whatever goes wrong, the answer is JSON with a reason that a person can read."""
+def _add_error_handlers(app: FastAPI) -> None:
+    """Answer every error with JSON whose `detail` is a readable message, as FastAPI does for `HTTPException`."""
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
+    async def invalid_request(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if part not in ("body", "path"))
-        return _reason(422, f"{place or 'the request'}: {first['msg']}.")
-
-    @app.exception_handler(HTTPException)
-    async def refused(_: Request, error: HTTPException) -> Response:
-        return _reason(error.status_code, str(error.detail))
+        return JSONResponse({"detail": f"{place or 'request'}: {first['msg']}."}, 422)
 
     @app.exception_handler(GCBError)
-    async def impossible(_: Request, error: GCBError) -> Response:
-        return _reason(getattr(error, "status", 422), str(error))
+    async def gcb_error(_: Request, error: GCBError) -> Response:
+        return JSONResponse({"detail": str(error)}, getattr(error, "status", 422))
 
     @app.exception_handler(Exception)
-    async def broken(_: Request, error: Exception) -> Response:
-        return _reason(500, "something broke in the server; its log says what.")
-
-
-def _reason(status: int, reason: str) -> Response:
-    return JSONResponse({"reason": reason}, status)
+    async def internal_error(_: Request, error: Exception) -> Response:
+        return JSONResponse({"detail": "internal error; see the server's log."}, 500)

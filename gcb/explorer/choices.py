@@ -1,59 +1,59 @@
-"""What a visitor chooses, as a request brings it: numbers within bounds, and nothing else."""
+"""The requests of the page: numbers within bounds, and nothing else."""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 TaskName = Annotated[str, Field(min_length=1, max_length=40)]
 
 
 class Choice(BaseModel, frozen=True):
-    """Whole, finite, of the right type, and hashable: a choice is also the key of what was drawn for it."""
+    """Strictly typed, finite and hashable: a choice is also the key under which its rendered scene is cached."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class SceneChoice(Choice, frozen=True):
-    """Where the agent is to act."""
+    """The scene in which the agent acts."""
 
     seed: Seed
-    """Which of the scenes; none of them is in any training set."""
+    """Evaluation seed; no training set contains these scenes."""
     video: bool = False
-    """Whether a clip plays behind it."""
+    """Whether a video plays in the background."""
 
 
 class ByExample(Choice, frozen=True):
-    """Told by an example from another scene. What is left out is as in the scene itself."""
+    """A task given by an example from another scene. Fields left out are as in the agent's own scene."""
 
     by: Literal["example"] = "example"
     seed: Seed
-    """Place of the cabinet, and the things about it."""
-    task: TaskName | None = None
-    before: Share | None = None
-    """How far the drawer is open before, as a share of its travel."""
-    after: Share | None = None
-    """How far it is to be open."""
-    turn: Annotated[float, Field(ge=-180, le=180)] = 0.0
-    """Degrees by which the cabinet is turned against the scene's, give or take the noise of an analogy."""
-    colors: Seed | None = None
-    """Which colours; left out, they go with the place."""
+    """Samples the cabinet's position, the colours and the distractors."""
+    name: TaskName | None = None
+    drawer_before: Fraction | None = None
+    """How far the drawer is open before, as a fraction of its travel."""
+    drawer_after: Fraction | None = None
+    """How far the drawer is open in the goal, as a fraction of its travel."""
+    rotation: Annotated[float, Field(ge=-180, le=180)] = 0.0
+    """Degrees by which the cabinet is rotated relative to the agent's scene, plus the noise of an analogy."""
+    color_seed: Seed | None = None
+    """Samples the colours; if left out, `seed` does."""
     video: bool = False
 
 
 class ByGoal(Choice, frozen=True):
-    """Told by a picture of this very scene as it shall be."""
+    """A task given by a goal image of the agent's own scene."""
 
     by: Literal["goal"]
-    task: TaskName | None = None
-    after: Share | None = None
+    name: TaskName | None = None
+    drawer_after: Fraction | None = None
 
 
 class ByDataset(Choice, frozen=True):
-    """Told by a task of the dataset: a point of the map."""
+    """A task given by a pair (s, g) of the dataset: a point of the map."""
 
-    by: Literal["data"]
+    by: Literal["dataset"]
     index: Annotated[int, Field(ge=0, lt=1_000_000)]
 
 
@@ -61,7 +61,7 @@ TaskChoice = Annotated[ByExample | ByGoal | ByDataset, Field(discriminator="by")
 
 
 class TaskRequest(Choice, frozen=True):
-    """A scene, and what is to be done in it."""
+    """A scene and the task to do in it."""
 
     scene: SceneChoice
-    told: TaskChoice
+    task: TaskChoice

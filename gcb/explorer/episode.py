@@ -1,4 +1,4 @@
-"""An agent at work, step by step, beside the expert in a world of its own."""
+"""One episode of the agent, step by step, next to the expert in a simulator of its own."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,78 +9,83 @@ from gcb.agent.agent import Agent, Example
 from gcb.envs import TabletopEnv
 from gcb.envs.adapters import TabletopAdapter
 from gcb.envs.expert import Expert
-from gcb.explorer.images import data_url
-from gcb.explorer.scene_renderer import View
+from gcb.explorer.display import data_url
+from gcb.explorer.scene_renderer import RenderedScene
 from gcb.explorer.simulators import SimulatorPair
 
 EPISODE_SIZE = 192
-"""Side of a film's pictures: drawing them is most of a step's time, and grows with the area."""
-LINGER = 10
-"""Steps for which the expert goes on after success: its drawer is then where it shall be."""
+"""Side of an episode's images, in pixels: rendering takes most of a step's time and grows with the area."""
+EXTRA_STEPS = 10
+"""Steps for which the expert continues after success, so that the drawer settles at its target."""
 
 Event = dict[str, Any]
 
 
-def play(
-    agent: Agent, stage: SimulatorPair, view: View, *, goal: np.ndarray | None = None, example: Example | None = None
+def run_episode(
+    agent: Agent,
+    simulators: SimulatorPair,
+    scene: RenderedScene,
+    *,
+    goal: np.ndarray | None = None,
+    example: Example | None = None,
 ) -> Iterator[Event]:
-    """The events of one episode: "start", "step" for each step with its pictures, "end" with the verdict.
+    """Yield the events of one episode: "start", a "step" with images for each step, and "end" with the outcome.
 
-    The agent is told by a goal image or by an example pair. It acts until the world's time is up, as in an evaluation:
-    it is also to leave what it has done as it is. Its actions are drawn as there, the same ones each time.
+    The agent is conditioned on a goal image or on an example pair. As in an evaluation, it acts until the time limit,
+    so that it also has to keep the goal, and its actions are sampled; with a fixed seed, they repeat.
     """
-    seen, _ = stage.agent.reset(options={"scene": view.scene})
-    stage.expert.reset(options={"scene": view.scene})
-    observation = seen["observation"]
-    pursuit = agent.start_task(observation, goal=goal, example=example)
-    expert = ExpertRollout(stage.expert)
-    yield {"kind": "start", "words": view.words, "done": view.done, "step": 0, **_pictures(stage.agent, observation)}
-    reached_at, success, over, step = None, view.done, False, 0
-    draw = np.random.default_rng(0)
-    while not over:
-        shown = expert.advance()
-        action = pursuit.act(observation, TabletopAdapter.eval_temperature * draw.standard_normal(agent.shapes.action))
-        seen, _, _, over, info = stage.agent.step(action)
-        observation, success, step = seen["observation"], info["success"], step + 1
-        if success and reached_at is None:
-            reached_at = step
+    observations, _ = simulators.agent.reset(options={"scene": scene.scene})
+    simulators.expert.reset(options={"scene": scene.scene})
+    observation = observations["observation"]
+    policy = agent.start_task(observation, goal=goal, example=example)
+    expert = ExpertRollout(simulators.expert)
+    yield {"type": "start", "success": scene.solved, "step": 0, **_images(simulators.agent, observation)}
+    success_step, success, truncated, step = None, scene.solved, False, 0
+    rng = np.random.default_rng(0)
+    while not truncated:
+        expert_image = expert.step()
+        action = policy.act(observation, TabletopAdapter.eval_temperature * rng.standard_normal(agent.shapes.action))
+        observations, _, _, truncated, info = simulators.agent.step(action)
+        observation, success, step = observations["observation"], info["success"], step + 1
+        if success and success_step is None:
+            success_step = step
+        value = float(policy.value(observation))
         yield {
-            "kind": "step",
+            "type": "step",
             "step": step,
             "success": success,
-            "value": _number(pursuit.value(observation)),
-            "expert": shown,
-            "expert_success": expert.reached_at is not None,
-            **_pictures(stage.agent, observation),
+            "value": value if np.isfinite(value) else None,  # JSON has no NaN
+            "expert_image": expert_image,
+            "expert_success": expert.success_step is not None,
+            **_images(simulators.agent, observation),
         }
-    yield {"kind": "end", "reached_at": reached_at, "at_end": success, "expert_reached_at": expert.reached_at}
+    yield {
+        "type": "end",
+        "success_step": success_step,
+        "success_at_end": success,
+        "expert_success_step": expert.success_step,
+    }
 
 
 class ExpertRollout:
-    """What the expert does in the same scene, until it has done it."""
+    """The expert in the same scene, until it has succeeded."""
 
     def __init__(self, env: TabletopEnv) -> None:
         self._env, self._expert = env, Expert(env)
-        self.reached_at: int | None = None
-        self._steps, self._over = 0, False
+        self.success_step: int | None = None
+        self._steps, self._done = 0, False
 
-    def advance(self) -> str | None:
-        """One step; the picture after it, or None when the expert is done."""
-        if self._over:
+    def step(self) -> str | None:
+        """Take one step and return the image after it, or None if the expert has finished."""
+        if self._done:
             return None
         *_, truncated, info = self._env.step(self._expert.action())
         self._steps += 1
-        if info["success"] and self.reached_at is None:
-            self.reached_at = self._steps
-        self._over = truncated or (self.reached_at is not None and self._steps >= self.reached_at + LINGER)
+        if info["success"] and self.success_step is None:
+            self.success_step = self._steps
+        self._done = truncated or (self.success_step is not None and self._steps >= self.success_step + EXTRA_STEPS)
         return data_url(self._env.image(EPISODE_SIZE))
 
 
-def _pictures(env: TabletopEnv, observation: np.ndarray) -> Event:
-    return {"agent": data_url(env.image(EPISODE_SIZE)), "seen": data_url(observation)}
-
-
-def _number(value: np.ndarray) -> float | None:
-    """JSON has no word for what is not finite."""
-    number = float(value)
-    return number if np.isfinite(number) else None
+def _images(env: TabletopEnv, observation: np.ndarray) -> Event:
+    return {"agent_image": data_url(env.image(EPISODE_SIZE)), "observation": data_url(observation)}

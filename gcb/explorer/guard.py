@@ -1,19 +1,20 @@
-"""What every request must pass: no strange host or origin, no huge body; and the headers of every answer."""
+"""Checks of every request's host, origin and body size, and the security headers of every response."""
 
 import ipaddress
-import json
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 import anyio
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST_BYTES = 64 << 10
-"""Of a body; an honest one has a few hundred."""
-DRAINED_BYTES = 256 << 20
-"""Read and thrown away before a large body is refused: a client that is still sending would miss the answer."""
+MAX_BODY_BYTES = 64 << 10
+"""The page sends a few hundred."""
+MAX_DRAINED_BYTES = 256 << 20
+"""Read and discarded before a large body is refused: a client that is still sending would miss the response."""
 BODY_SECONDS = 20.0
-HARMLESS = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -23,108 +24,81 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
 }
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Guard:
-    """An application in front of the application.
+    """ASGI middleware against requests made by pages of other sites.
 
-    A page of another site can make a browser send requests here, and can by DNS rebinding even call this server by
-    that site's name. So the name must be an address, localhost or one of `names`; and what is more than a look must
-    come from a page of this very server.
+    Another site's page can make a browser send requests here and, by DNS rebinding, under that site's host name. The
+    host must therefore be an IP address, localhost or one of `names` (Starlette's TrustedHostMiddleware has no rule
+    for IP addresses), and requests other than `SAFE_METHODS` must come from a page of this server.
     """
 
-    def __init__(self, application: Application, names: Iterable[str] = ()) -> None:
-        self._application = application
-        self._names = {"localhost", *(name.lower() for name in names)}
+    def __init__(self, app: ASGIApp, names: Iterable[str] = ()) -> None:
+        self._app, self._names = app, {"localhost", *(name.lower() for name in names)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._application(scope, receive, send)
+            await self._app(scope, receive, send)
             return
-        send = _with_headers(send)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        async def refuse(status: int, detail: str) -> None:
+            response = JSONResponse({"detail": detail}, status, headers={"connection": "close"})
+            await response(scope, receive, send_with_headers)
+
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        if reason := self._stranger(scope["method"], headers):
-            await _refuse(send, 403, reason)
-            return
+        if detail := self._forbidden(scope["method"], headers):
+            return await refuse(403, detail)
         try:
             with anyio.fail_after(BODY_SECONDS):
-                body = await _read(receive)
+                body = await _read_body(receive)
         except TimeoutError:
-            await _refuse(send, 408, f"the request was not complete after {BODY_SECONDS:.0f} seconds.")
-            return
+            return await refuse(408, f"the request is incomplete after {BODY_SECONDS:.0f} seconds.")
         if body is None:
-            await _refuse(send, 413, f"the request is too large; accepted: {MOST_BYTES:,} bytes.")
-            return
-        await self._application(scope, _replay(body, receive), send)
+            return await refuse(413, f"the request is too large; it must be at most {MAX_BODY_BYTES:,} bytes.")
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-    def _stranger(self, method: str, headers: dict[str, str]) -> str | None:
-        """Why a request is not for us, if so."""
+        async def replay() -> Message:
+            return next(messages, None) or await receive()
+
+        await self._app(scope, replay, send_with_headers)
+
+    def _forbidden(self, method: str, headers: dict[str, str]) -> str | None:
+        """Return why the request is refused, or None if it is allowed."""
         host = headers.get("host", "")
-        name = _name(host)
+        name = _host_name(host)
         if name not in self._names and not _is_address(name):
-            return f"this server is not called {name!r}; start it with --names {name} if it shall be."
+            return f"host name {name!r} is not allowed; allow it with --names {name}"
         origin = headers.get("origin")
-        if method not in HARMLESS and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            return f"a page of {origin} may not ask for this."
+        if method not in SAFE_METHODS and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            return f"requests from pages of {origin} are not allowed."
         return None
 
 
-async def _read(receive: Receive) -> bytes | None:
-    """The whole body, or None if it is too large."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """Read the whole body; return None if it is too large."""
     parts, size, more = [], 0, True
-    while more and size < DRAINED_BYTES:
+    while more and size < MAX_DRAINED_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
             break
         part = message.get("body", b"")
         size += len(part)
-        if size <= MOST_BYTES:
+        if size <= MAX_BODY_BYTES:
             parts.append(part)
         more = message.get("more_body", False)
-    return b"".join(parts) if size <= MOST_BYTES else None
+    return b"".join(parts) if size <= MAX_BODY_BYTES else None
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body in one piece; what comes after it is the client's leaving."""
-    given = False
-
-    async def replayed() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replayed
-
-
-def _with_headers(send: Send) -> Send:
-    extra = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", []), *extra]
-        await send(message)
-
-    return sending
-
-
-async def _refuse(send: Send, status: int, reason: str) -> None:
-    body = json.dumps({"reason": reason}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _name(host: str) -> str:
-    """The name in a Host header, without its port."""
+def _host_name(host: str) -> str:
+    """Return the name in a Host header, without its port."""
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:

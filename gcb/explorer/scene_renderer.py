@@ -1,4 +1,4 @@
-"""Scenes and examples, drawn from what a visitor chose and photographed before and after the expert's work."""
+"""Scenes and examples sampled from a visitor's choices, rendered before and after the expert's rollout."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -15,143 +15,140 @@ from gcb.envs.layout import CABINET_HIGH, CABINET_LOW, DRAWER_TOLERANCE, SETTLED
 from gcb.envs.scene import Scene, reachable, sample_analogy, sample_scene
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
-from gcb.explorer.images import data_url
-from gcb.explorer.labels import button_words, drawer_words, share
+from gcb.explorer.display import button_label, data_url, drawer_label, open_fraction
 from gcb.utils.seeding import episode_seed
 
 DISPLAY_SIZE = 256
-"""Side of the pictures for people; the agent sees those of its dataset."""
-KEPT = 128
-"""Views of each kind that are kept at hand, some 40 KB each."""
-TRIES = 50
+"""Side of the images for people, in pixels; the agent sees images of its dataset's size."""
+CACHE_SIZE = 128
+"""Rendered scenes in each cache, about 40 KB each."""
+MAX_TRIES = 50
 STREAM = 7_001
-"""Tells the explorer's scenes from those of `gcb eval`; both are of evaluation seeds, which no training set uses."""
-CONNECTING = threading.Lock()
-LEAST_MOVE = DRAWER_TOLERANCE + SETTLED
+"""Separates the explorer's scenes from those of `gcb eval`; both use evaluation seeds, which no training set has."""
+CONNECT_LOCK = threading.Lock()
+MIN_MOVE = DRAWER_TOLERANCE + SETTLED
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """A scene with its task: what is there, and what shall be."""
+class RenderedScene:
+    """A scene with its task: the initial state and the goal, as images."""
 
     scene: Scene
     before: np.ndarray
-    """As the agent sees it."""
+    """The initial observation of the agent."""
     after: np.ndarray
-    hidden_after: np.ndarray
-    large_before: str
-    """As people see it, as the address of a picture."""
-    large_after: str
-    done: bool
-    """Whether there is nothing left to do."""
+    """The goal image of the agent."""
+    hidden_goal: np.ndarray
+    before_url: str
+    """The initial state for people, as a data URL."""
+    after_url: str
+    solved: bool
+    """Whether the initial state already satisfies the goal."""
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         if self.scene.task == "button":
-            return button_words(not self.scene.bottom_open)
-        return drawer_words(share(self.scene.opening), share(self.scene.target))
+            return button_label(not self.scene.bottom_open)
+        return drawer_label(open_fraction(self.scene.opening), open_fraction(self.scene.target))
 
 
 class SceneRenderer:
-    """Draws scenes and looks at them, in simulators of its own; one visitor's look at a time, each a fraction of a
-    second.
-    """
+    """Samples and renders scenes in simulators of its own, one at a time, each in a fraction of a second."""
 
     def __init__(self, env: str, options: Mapping[str, Any], clips: Path | None = None) -> None:
-        """`clips` is a folder of videos; without it the built-in ones play behind the scene."""
+        """`clips` is a directory of background videos; by default the built-in ones are used."""
         self._source = clips or "builtin"
         self._env, self._options = env, {name: value for name, value in options.items() if name != "video"}
         self._lock = threading.Lock()
-        self._small, self._large = self.make(), self.make(image_size=DISPLAY_SIZE)
+        self._small, self._large = self.make_env(), self.make_env(image_size=DISPLAY_SIZE)
         self._bank: ClipBank = open_bank(self._source, "eval")
-        self.scene = lru_cache(KEPT)(self._scene)
-        self.here = lru_cache(KEPT)(self._here)
-        self.there = lru_cache(KEPT)(self._there)
+        self.scene = lru_cache(CACHE_SIZE)(self._scene)
+        self.scene_with_task = lru_cache(CACHE_SIZE)(self._scene_with_task)
+        self.example = lru_cache(CACHE_SIZE)(self._example)
 
     @property
     def layout(self) -> Layout:
         return self._small.layout
 
-    def make(self, **options: Any) -> TabletopEnv:
-        """A simulator that shows what scenes hold, clips included, and goes on after success."""
+    def make_env(self, **options: Any) -> TabletopEnv:
+        """Make a simulator that renders background videos and does not terminate at success."""
         given = {**self._options, "video": self._source, "video_split": "eval", "terminate_at_success": False}
-        # Two that connect at once would each hush the other's output, and one of them for good.
-        with CONNECTING:
+        # Connecting redirects the process's stdout; two at once could leave it redirected.
+        with CONNECT_LOCK:
             return make_env(self._env, **{**given, **options})
 
     def close(self) -> None:
         self._small.close()
         self._large.close()
 
-    def _scene(self, choice: SceneChoice) -> View:
-        """A scene by its number, one in which the expert can do every task. The clip changes nothing else of it."""
+    def _scene(self, choice: SceneChoice) -> RenderedScene:
+        """Render a scene by its seed, one in which the expert succeeds at every task. `video` changes nothing else."""
         rng = _generator(choice.seed, 0)
 
-        def draw() -> Scene:
-            drawn = sample_scene(self.layout, rng)
-            return replace(drawn, clip=self._bank.sample(_generator(choice.seed, 1)) if choice.video else None)
+        def sample() -> Scene:
+            scene = sample_scene(self.layout, rng)
+            return replace(scene, clip=self._bank.sample(_generator(choice.seed, 1)) if choice.video else None)
 
-        return self._first_possible(draw, self.layout.tasks)
+        return self._first_solvable(sample, self.layout.tasks)
 
-    def _here(self, choice: SceneChoice, task: str | None, after: float | None) -> View:
-        """The scene with a task in it; left out, the scene's own."""
+    def _scene_with_task(self, choice: SceneChoice, task: str | None, drawer_after: float | None) -> RenderedScene:
+        """Render the scene with a task; if left out, with its own."""
         scene = self.scene(choice).scene
-        if task in (None, scene.task) and after is None:
+        if task in (None, scene.task) and drawer_after is None:
             return self.scene(choice)
-        return self._look(self._with_task(scene, task, after))
+        return self._render(self._set_task(scene, task, drawer_after))
 
-    def _there(self, choice: SceneChoice, told: ByExample) -> View:
-        """An example of a task, in a scene that is analogous to the visitor's."""
-        here = self._with_task(self.scene(choice).scene, told.task, told.after)
-        opening = here.opening if told.before is None else told.before * TRAVEL
-        if here.task == "drawer" and abs(here.target - opening) < LEAST_MOVE:
-            least = f"{100 * LEAST_MOVE / TRAVEL:.0f} %"
-            raise GCBError(f"before and after are too much alike: the drawer must move by at least {least} of its way.")
-        model = replace(here, opening=opening)
-        rng = _generator(told.seed, 2)
-        return self._first_possible(lambda: self._example(model, told, rng), (here.task,))
+    def _example(self, choice: SceneChoice, example: ByExample) -> RenderedScene:
+        """Render an example of a task, in a scene analogous to the agent's."""
+        scene = self._set_task(self.scene(choice).scene, example.name, example.drawer_after)
+        opening = scene.opening if example.drawer_before is None else example.drawer_before * TRAVEL
+        if scene.task == "drawer" and abs(scene.target - opening) < MIN_MOVE:
+            moved, least = abs(scene.target - opening) / TRAVEL, MIN_MOVE / TRAVEL
+            raise GCBError(f"the drawer moves by {moved:.0%} of its travel; it must move by at least {least:.0%}.")
+        scene, rng = replace(scene, opening=opening), _generator(example.seed, 2)
+        return self._first_solvable(lambda: self._sample_example(scene, example, rng), (scene.task,))
 
-    def _example(self, model: Scene, told: ByExample, rng: np.random.Generator) -> Scene:
-        if told.turn:
-            model = _turned(model, np.radians(told.turn), self.layout, rng)
-        drawn = sample_analogy(model, "strict", self.layout, rng)
-        if told.colors is not None:
-            colors = sample_analogy(model, "strict", self.layout, _generator(told.colors, 3)).colors
-            drawn = replace(drawn, colors=colors)
-        return replace(drawn, clip=self._bank.sample(_generator(told.seed, 4)) if told.video else None)
+    def _sample_example(self, scene: Scene, example: ByExample, rng: np.random.Generator) -> Scene:
+        if example.rotation:
+            scene = _rotate(scene, np.radians(example.rotation), self.layout, rng)
+        analogous = sample_analogy(scene, "strict", self.layout, rng)
+        if example.color_seed is not None:
+            colors = sample_analogy(scene, "strict", self.layout, _generator(example.color_seed, 3)).colors
+            analogous = replace(analogous, colors=colors)
+        return replace(analogous, clip=self._bank.sample(_generator(example.seed, 4)) if example.video else None)
 
-    def _with_task(self, scene: Scene, task: str | None, after: float | None) -> Scene:
+    def _set_task(self, scene: Scene, task: str | None, drawer_after: float | None) -> Scene:
         task = task or scene.task
         if task not in self.layout.tasks:
-            raise GCBError(f"task is {task!r}; accepted: {', '.join(self.layout.tasks)}.")
-        return replace(scene, task=task, target=scene.target if after is None else after * TRAVEL)
+            raise GCBError(f"task is {task!r}; it must be one of {', '.join(self.layout.tasks)}.")
+        return replace(scene, task=task, target=scene.target if drawer_after is None else drawer_after * TRAVEL)
 
-    def _first_possible(self, draw: Callable[[], Scene], tasks: tuple[str, ...]) -> View:
-        """The first scene drawn in which the expert can do all these tasks, with its own."""
-        for _ in range(TRIES):
-            drawn = draw()
+    def _first_solvable(self, sample: Callable[[], Scene], tasks: tuple[str, ...]) -> RenderedScene:
+        """Sample scenes until the expert succeeds at all these tasks in one, and render that one."""
+        for _ in range(MAX_TRIES):
+            scene = sample()
             try:
                 for task in tasks:
-                    if task != drawn.task:
-                        self._try(replace(drawn, task=task))
-                return self._look(drawn)
-            except GCBError:  # the expert fails in one scene of twenty-five
+                    if task != scene.task:
+                        self._check_expert(replace(scene, task=task))
+                return self._render(scene)
+            except GCBError:  # the expert fails in about one scene of 25
                 continue
-        raise GCBError(f"the expert failed in {TRIES} scenes like this one; choose something else.")
+        raise GCBError(f"the expert failed in {MAX_TRIES} scenes sampled for these choices; change one of them.")
 
-    def _try(self, scene: Scene) -> None:
-        """Raises if the expert cannot do it."""
+    def _check_expert(self, scene: Scene) -> None:
+        """Raise `GCBError` if the expert fails."""
         with self._lock:
             self._small.reset(options={"scene": scene})
 
-    def _look(self, scene: Scene) -> View:
+    def _render(self, scene: Scene) -> RenderedScene:
         with self._lock:
-            seen, info = self._small.reset(options={"scene": scene})
+            small, info = self._small.reset(options={"scene": scene})
             large, _ = self._large.reset(options={"scene": scene})
-        return View(
+        return RenderedScene(
             scene,
-            seen["observation"],
-            seen["desired_goal"],
+            small["observation"],
+            small["desired_goal"],
             info["goal_state"],
             data_url(large["observation"]),
             data_url(large["desired_goal"]),
@@ -160,12 +157,12 @@ class SceneRenderer:
 
 
 def _generator(seed: int, purpose: int) -> np.random.Generator:
-    """A generator for each number and purpose, so that one choice does not change what another draws."""
+    """Return a generator per seed and purpose, so that changing one choice leaves the others' samples unchanged."""
     return np.random.default_rng([episode_seed("eval", STREAM, seed), purpose])
 
 
-def _turned(scene: Scene, angle: float, layout: Layout, rng: np.random.Generator) -> Scene:
-    """The cabinet turned by an angle, in a place where all of it can be reached."""
+def _rotate(scene: Scene, angle: float, layout: Layout, rng: np.random.Generator) -> Scene:
+    """Rotate the cabinet, at a position where all of it is reachable."""
     yaw = scene.cabinet_yaw + angle
     while True:
         xy = rng.uniform(CABINET_LOW, CABINET_HIGH)

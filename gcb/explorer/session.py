@@ -1,4 +1,4 @@
-"""What can be shown of a loaded run, and the answers to what a visitor asks."""
+"""A loaded run: its agent, its simulators, its task index, and the answers to a visitor's requests."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,63 +13,66 @@ from gcb.data import open_dataset
 from gcb.envs import ENVS
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import env_spec_of
-from gcb.explorer.choices import ByDataset, ByExample, ByGoal, SceneChoice, TaskRequest
-from gcb.explorer.episode import Event, play
-from gcb.explorer.errors import NotThere
-from gcb.explorer.images import data_url
-from gcb.explorer.prepare import draw_map, prepare
-from gcb.explorer.scene_renderer import SceneRenderer, View
+from gcb.explorer.choices import ByDataset, ByGoal, SceneChoice, TaskRequest
+from gcb.explorer.display import data_url
+from gcb.explorer.episode import Event, run_episode
+from gcb.explorer.scene_renderer import RenderedScene, SceneRenderer
 from gcb.explorer.simulators import SimulatorPair, SimulatorPool
-from gcb.explorer.task_index import TaskIndex, Wanted
+from gcb.explorer.task_index import TaskIndex, build_index, draw_map
 from gcb.runs.run_dir import read_results
 
 NEIGHBOURS = 6
 
 
+class NotAvailable(GCBError):
+    """The request is valid, but this run cannot answer it, or not yet."""
+
+    status = 409
+
+
 @dataclass(frozen=True, eq=False)
 class TaskSpec:
-    """What the agent is asked to do, and by which pictures."""
+    """The task of the agent: its scene, and the images that condition it."""
 
-    here: View
+    scene: RenderedScene
     example: Example | None
-    """(s_a, g_a), or None if it is told by the scene's own goal image."""
-    before: str
-    """For the visitor, as the address of a picture."""
-    after: str
-    words: str
+    """(s_a, g_a), or None if the agent is conditioned on the scene's goal image."""
+    before_url: str
+    """Image for the visitor, as a data URL."""
+    after_url: str
+    label: str
 
     @property
     def pair(self) -> Example:
-        """The task as a pair: for a goal image, the scene and its goal."""
-        return self.example or (self.here.before, self.here.after)
+        """The task as a pair of images: the example, or the scene and its goal."""
+        return self.example or (self.scene.before, self.scene.after)
 
 
 @dataclass
 class MapStatus:
-    """How far the map is. "neighbours": the tasks are embedded, the map is being drawn."""
+    """Progress of the map. "embedded": the tasks are embedded, and t-SNE is running."""
 
-    state: Literal["preparing", "neighbours", "ready", "unavailable"] = "preparing"
-    what: str = "waiting for the agent"
-    done: float = 0.0
+    state: Literal["preparing", "embedded", "ready", "unavailable"] = "preparing"
+    detail: str = "waiting for the agent"
+    progress: float = 0.0
 
 
 @dataclass
 class Session:
-    """An agent, the world it acts in if that can be simulated, and its atlas once that is made."""
+    """An agent with its simulators, if its environment can be simulated, and its task index once it is built."""
 
     agent: Agent
-    studio: SceneRenderer | None
-    theatre: SimulatorPool | None
-    no_play: str | None
-    """Why nothing can be acted out, if so."""
+    simulators: SimulatorPool | None
+    unavailable: str | None
+    """Why there are no simulators, if so."""
     success: Mapping[str, float]
-    """By mode of evaluation."""
-    atlas: TaskIndex | None = None
+    """Success rate by mode of evaluation."""
+    index: TaskIndex | None = None
     map: MapStatus = field(default_factory=MapStatus)
 
-    def facts(self) -> dict[str, Any]:
-        """What the page says about the run."""
-        agent, tasks = self.agent, () if self.studio is None else self.studio.layout.tasks
+    def status(self) -> dict[str, Any]:
+        """Describe the run for the page."""
+        agent, tasks = self.agent, () if self.simulators is None else self.simulators.renderer.layout.tasks
         config = agent.run.record["data"].get("config", {}) if agent.run else {}
         return {
             "method": agent.method.name,
@@ -79,142 +82,129 @@ class Session:
             "video": bool(config.get("options", {}).get("video")),
             "tasks": list(tasks),
             "supports_analogy": agent.method.supports_analogy,
-            "no_play": self.no_play,
+            "unavailable": self.unavailable,
             "success": dict(self.success),
             "map": asdict(self.map),
         }
 
-    def scene(self, choice: SceneChoice) -> View:
-        return self._studio().scene(choice)
+    def task_spec(self, request: TaskRequest) -> TaskSpec:
+        """Render the requested task."""
+        renderer, task = self.pool().renderer, request.task
+        if isinstance(task, ByDataset):
+            return self._dataset_task(request.scene, task)
+        if isinstance(task, ByGoal):
+            scene = renderer.scene_with_task(request.scene, task.name, task.drawer_after)
+            return TaskSpec(scene, None, scene.before_url, scene.after_url, scene.label)
+        example = renderer.example(request.scene, task)
+        scene = renderer.scene_with_task(request.scene, task.name, task.drawer_after)
+        return TaskSpec(scene, (example.before, example.after), example.before_url, example.after_url, example.label)
 
-    def brief(self, asked: TaskRequest) -> TaskSpec:
-        """What the agent is asked to do; an error if it cannot be asked so."""
-        studio, told = self._studio(), asked.told
-        if isinstance(told, ByExample):
-            there, here = studio.there(asked.scene, told), studio.here(asked.scene, told.task, told.after)
-            return TaskSpec(here, (there.before, there.after), there.large_before, there.large_after, there.words)
-        if isinstance(told, ByGoal):
-            here = studio.here(asked.scene, told.task, told.after)
-            return TaskSpec(here, None, here.large_before, here.large_after, here.words)
-        return self._brief_by_data(asked.scene, told)
+    def analyse(self, request: TaskRequest) -> dict[str, Any]:
+        """Return the task's nearest neighbours in φ and, for methods with analogy arithmetic, the inferred goal."""
+        spec, index = self.task_spec(request), self.task_index()
+        own = request.task.index if isinstance(request.task, ByDataset) else None
+        answer: dict[str, Any] = {"neighbours": index.neighbours(spec.pair, NEIGHBOURS, own), "inferred_goal": None}
+        if index.has_arithmetic:
+            scene = spec.scene.scene
+            pose = np.array([*scene.cabinet_xy, scene.cabinet_yaw])
+            part, row = index.inferred_goal(spec.scene.before, spec.pair)
+            score = index.score(part, row, spec.scene.hidden_goal, pose, scene.task == "button")
+            answer["inferred_goal"] = {"index": row, "part": part, **score}
+        return answer
 
-    def understand(self, asked: TaskRequest) -> dict[str, Any]:
-        """The tasks that the agent finds alike, and the goal that it infers."""
-        brief, atlas = self.brief(asked), self._atlas()
-        own = asked.told.index if isinstance(asked.told, ByDataset) else None
-        found: dict[str, Any] = {"neighbours": atlas.neighbours(brief.pair, NEIGHBOURS, own), "inferred": None}
-        if atlas.has_arithmetic:
-            found["inferred"] = atlas.inferred(brief.here.before, brief.pair, _wanted(brief.here))
-        return found
+    def prepare_episode(self, request: TaskRequest) -> TaskSpec:
+        """Return the task of an episode, if the method supports it and the queue is not full."""
+        if not isinstance(request.task, ByGoal) and not self.agent.method.supports_analogy:
+            raise GCBError(f"{self.agent.method.name} cannot be conditioned on an example; use a goal image.")
+        spec = self.task_spec(request)
+        self.pool().check_queue()
+        return spec
 
-    def ask(self, asked: TaskRequest) -> TaskSpec:
-        """The brief for an episode, if the agent can be told so and there is room for another visitor."""
-        brief, method = self.brief(asked), self.agent.method
-        if brief.example is not None and not method.supports_analogy:
-            raise GCBError(f"{method.name} cannot be told what to do by an example; tell it by a goal image.")
-        self.stages().check()
-        return brief
+    def run_episode(self, simulators: SimulatorPair, spec: TaskSpec) -> Iterator[Event]:
+        """Yield the events of an episode."""
+        goal = spec.scene.after if spec.example is None else None
+        return run_episode(self.agent, simulators, spec.scene, goal=goal, example=spec.example)
 
-    def stages(self) -> SimulatorPool:
-        """Where episodes are played."""
-        if self.theatre is None:
-            raise NotThere(f"{self.no_play}.")
-        return self.theatre
-
-    def play(self, stage: SimulatorPair, brief: TaskSpec) -> Iterator[Event]:
-        """The events of an episode."""
-        here = brief.here
-        if brief.example is None:
-            return play(self.agent, stage, here, goal=here.after)
-        return play(self.agent, stage, here, example=brief.example)
-
-    def picture(self, index: int, part: Literal["state", "goal"]) -> np.ndarray:
-        """s or g of a task of the dataset."""
-        return self._atlas().pair(index)[part == "goal"]
-
-    def points(self) -> dict[str, Any]:
-        """The map: places in the unit square, the critic's value, the task's name and its words."""
-        atlas = self._atlas()
-        if atlas.places is None:
-            raise NotThere(f"the map is not there: {self.map.what}.")
-        low, high = atlas.places.min(0), atlas.places.max(0)
-        x, y = ((atlas.places - low) / (high - low)).astype(float).round(4).T.tolist()
-        value = atlas.tasks.value.astype(float).round(4).tolist()
-        return {"x": x, "y": y, "value": value, "task": atlas.tasks.task.tolist(), "words": atlas.words}
+    def map_points(self) -> dict[str, Any]:
+        """Return the map: positions in the unit square, and the critic's value, name and label of each task."""
+        index = self.task_index()
+        if index.positions is None:
+            raise NotAvailable(f"the map is not ready: {self.map.detail}.")
+        low, high = index.positions.min(0), index.positions.max(0)
+        x, y = ((index.positions - low) / (high - low)).astype(float).round(4).T.tolist()
+        value = index.tasks.value.astype(float).round(4).tolist()
+        return {"x": x, "y": y, "value": value, "task": index.tasks.task.tolist(), "label": index.labels}
 
     def prepare_map(self, data: Path | None) -> None:
-        """Embed tasks of the dataset and draw the map; whatever is in the way is said in `map`."""
+        """Embed tasks of the dataset and compute the map. `map` reports progress and problems."""
+
+        def report(progress: float) -> None:
+            self.map = MapStatus("preparing", "embedding tasks of the dataset", min(1.0, progress))
+
         try:
             if reason := missing_embeddings(self.agent).get("phi"):
-                raise GCBError(f"{reason}: there is nothing to draw a map of")
-            self.map.what = "opening the dataset"
-            dataset = open_dataset(_data_folder(self.agent, data))
+                raise GCBError(f"{reason}, so there is no map")
+            self.map.detail = "opening the dataset"
+            dataset = open_dataset(_data_path(self.agent, data))
             if dataset.frames.ndim != 4 or dataset.frames.shape[1:] != self.agent.shapes.observation:
-                raise GCBError(f"{dataset.path} has frames {dataset.frames.shape[1:]}, which cannot be shown")
-            self.atlas = prepare(self.agent, dataset, self._report)
-            self.map = MapStatus("neighbours", "drawing the map", 1.0)
-            draw_map(self.atlas)
+                shape, expected = dataset.frames.shape[1:], self.agent.shapes.observation
+                raise GCBError(f"{dataset.path} has frames of shape {shape}; the agent's observations are {expected}")
+            self.index = build_index(self.agent, dataset, report)
+            self.map = MapStatus("embedded", "computing the map", 1.0)
+            draw_map(self.index)
             self.map = MapStatus("ready", "", 1.0)
         except GCBError as error:
-            state = "ready" if self.atlas is not None and self.atlas.places is not None else "unavailable"
-            self.map = MapStatus(state, str(error).rstrip("."), self.map.done)
+            state = "ready" if self.index is not None and self.index.positions is not None else "unavailable"
+            self.map = MapStatus(state, str(error).rstrip("."), self.map.progress)
 
-    def _report(self, what: str, done: float) -> None:
-        self.map = MapStatus("preparing", what, min(1.0, done))
+    def pool(self) -> SimulatorPool:
+        if self.simulators is None:
+            raise NotAvailable(f"{self.unavailable}.")
+        return self.simulators
 
-    def _brief_by_data(self, choice: SceneChoice, told: ByDataset) -> TaskSpec:
-        atlas, studio = self._atlas(), self._studio()
-        before, after = atlas.pair(told.index)
-        task = str(atlas.tasks.task[told.index])
-        known = task if task in studio.layout.tasks else None
-        here = studio.here(choice, known, atlas.after(told.index) if known == "drawer" else None)
+    def task_index(self) -> TaskIndex:
+        if self.index is None:
+            raise NotAvailable(f"the tasks of the dataset are not available: {self.map.detail}.")
+        return self.index
+
+    def _dataset_task(self, choice: SceneChoice, task: ByDataset) -> TaskSpec:
+        index, renderer = self.task_index(), self.pool().renderer
+        before, after = index.pair(task.index)
+        name = str(index.tasks.task[task.index])
+        known = name if name in renderer.layout.tasks else None
+        scene = renderer.scene_with_task(choice, known, index.drawer_after(task.index) if known == "drawer" else None)
         return TaskSpec(
-            here, (before, after), data_url(before, exact=True), data_url(after, exact=True), atlas.words[told.index]
+            scene, (before, after), data_url(before, "png"), data_url(after, "png"), index.labels[task.index]
         )
-
-    def _studio(self) -> SceneRenderer:
-        if self.studio is None:
-            raise NotThere(f"{self.no_play}.")
-        return self.studio
-
-    def _atlas(self) -> TaskIndex:
-        if self.atlas is None:
-            raise NotThere(f"the dataset's tasks are not at hand: {self.map.what}.")
-        return self.atlas
 
 
 def load_session(run: Path, clips: Path | None, device: str) -> Session:
-    """The agent of a run with its world; the atlas is made later."""
+    """Load the agent of a run and start its simulators; the task index is built later."""
     agent = load(run, device)
     try:
         env_spec = env_spec_of(agent)
         if env_spec.env not in ENVS:
-            raise GCBError(f"its world is {env_spec.env!r}; it can be only in {' or '.join(ENVS)}")
-        studio = SceneRenderer(env_spec.env, env_spec.options, clips)
+            raise GCBError(f"its environment is {env_spec.env!r}; only {' and '.join(ENVS)} can be simulated here")
+        renderer = SceneRenderer(env_spec.env, env_spec.options, clips)
     except GCBError as error:
-        return Session(agent, None, None, f"the agent cannot be watched: {error}".rstrip("."), _success(run))
-    return Session(agent, studio, SimulatorPool(studio), None, _success(run))
+        return Session(agent, None, f"the agent cannot be run: {error}".rstrip("."), _success_rates(run))
+    return Session(agent, SimulatorPool(renderer), None, _success_rates(run))
 
 
-def _success(run: Path) -> dict[str, float]:
-    """Rates of the run's evaluation; a damaged file is no reason to show nothing."""
+def _success_rates(run: Path) -> dict[str, float]:
+    """Return the rates of the run's evaluation, none if its file is damaged."""
     try:
         return {mode: float(result["all"]["any_step"]["rate"]) for mode, result in read_results(run).items()}
     except (GCBError, KeyError, TypeError, ValueError):
         return {}
 
 
-def _data_folder(agent: Agent, data: Path | None) -> Path:
-    stored = agent.run.record["data"].get("path") if agent.run else None
+def _data_path(agent: Agent, data: Path | None) -> Path:
+    recorded = agent.run.record["data"].get("path") if agent.run else None
     if data is not None:
         return data
-    if stored is None:
-        raise GCBError("the run does not know where its dataset lies; say it with --data")
-    if not Path(stored).is_dir():
-        raise GCBError(f"the run's dataset is no longer in {stored}; say with --data where it lies now")
-    return Path(stored)
-
-
-def _wanted(view: View) -> Wanted:
-    scene = view.scene
-    return Wanted(view.hidden_after, np.array([*scene.cabinet_xy, scene.cabinet_yaw]), scene.task == "button")
+    if recorded is None:
+        raise GCBError("the run does not record where its dataset is; pass it with --data")
+    if not Path(recorded).is_dir():
+        raise GCBError(f"the run's dataset is no longer at {recorded}; pass its new path with --data")
+    return Path(recorded)

@@ -1,28 +1,32 @@
-"""Where episodes are played: a bounded number of stages, each for one visitor at a time."""
+"""A bounded pool of simulators, each pair serving one visitor's episode at a time."""
 
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from gcb.envs import TabletopEnv
-from gcb.explorer.errors import Busy
+from gcb.errors import GCBError
 from gcb.explorer.scene_renderer import SceneRenderer
 
 POOL_SIZE = 4
-"""Episodes that are played at once; each keeps two simulators, some 60 MB."""
-QUEUE = 64
-"""Visitors that may wait for a stage."""
+"""Episodes that run at once; each uses two simulators, about 60 MB."""
+QUEUE_LENGTH = 64
+"""Visitors that may wait for simulators."""
 
 
-@dataclass
+class Busy(GCBError):
+    """The queue for simulators is full."""
+
+    status = 503
+
+
 class SimulatorPair:
-    """Two simulators: one for the agent, one for the expert."""
+    """Two simulators of one environment: one for the agent, one for the expert."""
 
-    agent: TabletopEnv
-    expert: TabletopEnv
+    def __init__(self, renderer: SceneRenderer) -> None:
+        self.agent, self.expert = renderer.make_env(), renderer.make_env()
 
     def close(self) -> None:
         self.agent.close()
@@ -30,50 +34,47 @@ class SimulatorPair:
 
 
 class SimulatorPool:
-    """A bounded number of stages, made when they are first needed. Who finds none free waits in line."""
+    """Creates simulators when they are first needed. If none is free, visitors wait in a queue."""
 
-    def __init__(self, studio: SceneRenderer, stages: int = POOL_SIZE) -> None:
-        self._studio, self._idle = studio, list[SimulatorPair]()
-        self._free, self._waiting = anyio.Semaphore(stages), 0
-        self._threads = anyio.CapacityLimiter(stages)
+    def __init__(self, renderer: SceneRenderer, size: int = POOL_SIZE) -> None:
+        self.renderer, self._idle = renderer, list[SimulatorPair]()
+        self._free, self._waiting = anyio.Semaphore(size), 0
+        self._threads = anyio.CapacityLimiter(size)
 
     @property
-    def crowded(self) -> bool:
+    def full(self) -> bool:
         """Whether a visitor would have to wait."""
         return self._free.value == 0
 
-    def check(self) -> None:
-        """Send visitors away before the line grows too long."""
-        if self._waiting >= QUEUE:
-            raise Busy("too many visitors are waiting to see the agent at work; try again in a minute.")
+    def check_queue(self) -> None:
+        """Raise `Busy` if the queue is full."""
+        if self._waiting >= QUEUE_LENGTH:
+            raise Busy(f"{self._waiting} visitors are already waiting to run the agent; try again in a minute.")
 
     @asynccontextmanager
-    async def stage(self):
-        """A stage for one episode. One on which something broke is not used again."""
-        async with AsyncExitStack() as held:
+    async def acquire(self) -> AsyncGenerator[SimulatorPair, None]:
+        """Lend a pair for one episode. A pair in which an error occurred is closed, not reused."""
+        async with AsyncExitStack() as stack:
             self._waiting += 1
             try:
-                await held.enter_async_context(self._free)
+                await stack.enter_async_context(self._free)
             finally:
                 self._waiting -= 1
-            stage = self._idle.pop() if self._idle else await self.run(self._build)
+            pair = self._idle.pop() if self._idle else await self.run(SimulatorPair, self.renderer)
             try:
-                yield stage
+                yield pair
             except Exception:
-                stage.close()
+                pair.close()
                 raise
             except BaseException:  # the visitor has left
-                self._idle.append(stage)
+                self._idle.append(pair)
                 raise
-            self._idle.append(stage)
+            self._idle.append(pair)
 
-    async def run(self, work: Any, *arguments: Any) -> Any:
-        """`work` in a thread; it is waited for even if the visitor leaves, so that its stage is at rest afterwards."""
-        return await anyio.to_thread.run_sync(work, *arguments, limiter=self._threads)
+    async def run(self, function: Any, *arguments: Any) -> Any:
+        """Run a function in a thread. If the visitor leaves it is still awaited, so that its simulators are at rest."""
+        return await anyio.to_thread.run_sync(function, *arguments, limiter=self._threads)
 
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
-
-    def _build(self) -> SimulatorPair:
-        return SimulatorPair(self._studio.make(), self._studio.make())

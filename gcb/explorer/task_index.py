@@ -1,37 +1,46 @@
-"""Tasks of the run's dataset as the agent sees them: neighbours, inferred goals, and a map."""
+"""Tasks of the run's dataset with their embeddings: nearest neighbours, inferred goals, and a t-SNE map."""
 
-from dataclasses import dataclass
-from typing import Any
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from gcb.agent.agent import Agent, Example
 from gcb.analysis.arithmetic import infer_goal
-from gcb.analysis.embed import Tasks
+from gcb.analysis.embed import Tasks, sample_tasks
 from gcb.analysis.geometry import openings, pose_error, poses, same_function, same_pose
 from gcb.analysis.neighbours import nearest
+from gcb.analysis.projection import tsne
 from gcb.data import Dataset
+from gcb.data.format import NPY_HEADER_ERRORS
 from gcb.errors import GCBError
-from gcb.explorer.labels import share, words_of_tasks
+from gcb.explorer.display import open_fraction, task_labels
+from gcb.runs.dataset_record import fingerprint
+from gcb.utils.files import explain_os_errors, write_atomically
 
+TASK_COUNT = 1500
+"""Tasks on the map: as many as in the paper's figure, embedded and projected within seconds."""
+SEED = 0
+CACHE = Path("analysis", "explorer.npz")
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+"""Exceptions raised on reading a damaged archive."""
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be done in the visitor's scene, to judge an inferred goal by."""
-
-    hidden_goal: np.ndarray
-    pose: np.ndarray
-    """(3,) x, y and yaw of the cabinet."""
-    button_task: bool
+Part = Literal["state", "goal"]
 
 
 class TaskIndex:
-    """Tasks of a dataset with their embeddings; `places` is the map, None until it is drawn."""
+    """Tasks of a dataset with their embeddings; `positions` is the map, None until it has been computed."""
 
-    def __init__(self, agent: Agent, dataset: Dataset, tasks: Tasks, places: np.ndarray | None = None) -> None:
-        self.agent, self.dataset, self.tasks, self.places = agent, dataset, tasks, places
+    def __init__(self, agent: Agent, dataset: Dataset, tasks: Tasks, positions: np.ndarray | None = None) -> None:
+        self.agent, self.dataset, self.tasks, self.positions = agent, dataset, tasks, positions
         self.pose = poses(dataset, tasks.episode)
-        self.words = words_of_tasks(tasks, self.pose)
+        self.labels = task_labels(tasks, self.pose)
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -43,55 +52,120 @@ class TaskIndex:
         return phi is not None and psi is not None and phi.shape == psi.shape
 
     def pair(self, index: int) -> Example:
-        """The pictures (s, g) of a task."""
+        """Return the images (s, g) of a task."""
         if not 0 <= index < len(self):
-            raise GCBError(f"there is no task {index}; accepted: 0 to {len(self) - 1}.")
+            raise GCBError(f"task index is {index}; it must be from 0 to {len(self) - 1}.")
         frames = self.dataset.frames
         return np.asarray(frames[self.tasks.state_frame[index]]), np.asarray(frames[self.tasks.goal_frame[index]])
 
-    def after(self, index: int) -> float | None:
-        """How far the drawer is open in a task's goal, as a share; None where that is not known."""
+    def drawer_after(self, index: int) -> float | None:
+        """How far the drawer is open in a task's goal, as a fraction; None if the dataset does not record it."""
         if self.pose is None or self.tasks.hidden_goal is None:
             return None
-        return share(openings(self.tasks.hidden_goal[[index]], self.pose[[index]])[0, 0])
+        return open_fraction(openings(self.tasks.hidden_goal[[index]], self.pose[[index]])[0, 0])
 
     def neighbours(self, pair: Example, k: int, own: int | None = None) -> list[dict[str, Any]]:
-        """The tasks nearest in φ to a pair, in φ's own norm (ℓ1); for one of the tasks, its own episode is left out."""
-        assert self.tasks.phi is not None, "only methods with φ come here"
+        """Return the k tasks nearest to a pair in φ (ℓ1). If the pair is task `own`, its episode is excluded."""
+        assert self.tasks.phi is not None, "an index is built only for methods with φ"
         episode = self.tasks.episode
         labels = (np.array([-1 if own is None else episode[own]]), episode)
         k = min(k, int((episode != labels[0]).sum()))
-        found, distance = nearest(self.agent.phi(*pair)[None], self.tasks.phi, k, labels, norm="l1")
-        mean = distance[0] / self.tasks.phi.shape[1]
-        return [self._entry(index) | {"distance": float(far)} for index, far in zip(found[0], mean, strict=True)]
+        indices, distances = nearest(self.agent.phi(*pair)[None], self.tasks.phi, k, labels, norm="l1")
+        return [
+            {
+                "index": int(index),
+                "task": str(self.tasks.task[index]),
+                "label": self.labels[index],
+                "distance": distance,
+            }
+            for index, distance in zip(indices[0], (distances[0] / self.tasks.phi.shape[1]).tolist(), strict=True)
+        ]
 
-    def inferred(self, state: np.ndarray, example: Example, wanted: Wanted | None) -> dict[str, Any]:
-        """The frame of the dataset that is nearest in ψ (ℓ2) to the goal that the example means for `state`."""
+    def inferred_goal(self, state: np.ndarray, example: Example) -> tuple[Part, int]:
+        """Return the part and index of the image nearest in ψ (ℓ2) to the goal inferred for `state` from `example`."""
         tasks = self.tasks
-        assert tasks.psi_state is not None, "only methods with ψ come here"
+        assert tasks.psi_state is not None, "called only if has_arithmetic"
         assert tasks.psi_goal is not None
         point = infer_goal(self.agent, state, example)
-        index = int(nearest(point[None], np.concatenate([tasks.psi_state, tasks.psi_goal]))[0][0, 0])
-        part, row = ("state", index) if index < len(self) else ("goal", index - len(self))
-        return {"index": row, "part": part} | (self._judged(part, row, wanted) if wanted else {})
+        row = int(nearest(point[None], np.concatenate([tasks.psi_state, tasks.psi_goal]))[0][0, 0])
+        return ("state", row) if row < len(self) else ("goal", row - len(self))
 
-    def _judged(self, part: str, row: int, wanted: Wanted) -> dict[str, Any]:
-        """Whether what was found has the function and the pose that were wanted."""
+    def score(self, part: Part, index: int, hidden_goal: np.ndarray, pose: np.ndarray, button: bool) -> dict[str, Any]:
+        """Compare an image of a task with the true goal, a hidden state with its cabinet's pose (x, y, yaw)."""
         hidden = self.tasks.hidden_state if part == "state" else self.tasks.hidden_goal
         if self.pose is None or hidden is None:
             return {}
-        found, pose = hidden[[row]], self.pose[[row]]
-        goal, own = wanted.hidden_goal[None], wanted.pose[None]
-        yaw, position = pose_error(pose, own)
-        drawer = -1 if wanted.button_task else 0
+        state, state_pose = hidden[[index]], self.pose[[index]]
+        goal, goal_pose = hidden_goal[None], pose[None]
+        yaw, position = pose_error(state_pose, goal_pose)
+        drawer = -1 if button else 0
         return {
-            "function": bool(same_function(found, pose, goal, own, np.array([wanted.button_task]))[0]),
-            "pose": bool(same_pose(pose, own)[0]),
-            "yaw": float(yaw[0]),
-            "position": float(position[0]),
-            "opening": share(openings(found, pose)[0, drawer]),
-            "wanted_opening": share(openings(goal, own)[0, drawer]),
+            "same_function": bool(same_function(state, state_pose, goal, goal_pose, np.array([button]))[0]),
+            "same_pose": bool(same_pose(state_pose, goal_pose)[0]),
+            "yaw_error": float(yaw[0]),
+            "position_error": float(position[0]),
+            "opening": open_fraction(openings(state, state_pose)[0, drawer]),
+            "goal_opening": open_fraction(openings(goal, goal_pose)[0, drawer]),
         }
 
-    def _entry(self, index: int) -> dict[str, Any]:
-        return {"index": int(index), "task": str(self.tasks.task[index]), "words": self.words[index]}
+
+def build_index(
+    agent: Agent, dataset: Dataset, report: Callable[[float], object], count: int = TASK_COUNT
+) -> TaskIndex:
+    """Embed tasks of the dataset, or load the cached index of the same weights and data.
+
+    `report` receives the fraction done. The map is computed separately, by `draw_map`.
+    """
+    cached = _read_cache(agent, dataset, count)
+    if cached is not None:
+        return cached
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        report(done / count)
+
+    return TaskIndex(agent, dataset, sample_tasks(agent, dataset, count, SEED, advance=advance))
+
+
+def draw_map(index: TaskIndex, count: int = TASK_COUNT) -> None:
+    """Compute the map (t-SNE of φ) and cache the index in the run directory."""
+    if index.positions is not None or index.tasks.phi is None:
+        return
+    index.positions = tsne(index.tasks.phi, SEED)
+    _write_cache(index, count)
+
+
+def _cache_key(agent: Agent, dataset: Dataset, count: int) -> str:
+    checkpoint = agent.run.checkpoint() if agent.run else None
+    if checkpoint is None or checkpoint.step != agent.step:
+        raise GCBError("the map was not cached: the run has a newer checkpoint than the loaded agent")
+    weights = checkpoint.files["weights"]["sha256"]
+    return json.dumps({"weights": weights, "data": fingerprint(dataset), "count": count, "seed": SEED, "version": 1})
+
+
+def _read_cache(agent: Agent, dataset: Dataset, count: int) -> TaskIndex | None:
+    """Return the cached index, or None if it is missing, damaged, or of other weights or data."""
+    assert agent.run is not None, "the explorer's agent is loaded from a run"
+    try:
+        with np.load(agent.run.path / CACHE, allow_pickle=False) as file:
+            if str(file["key"]) != _cache_key(agent, dataset, count):
+                return None
+            arrays: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
+        names = [field.name for field in fields(Tasks) if field.name in arrays]
+        return TaskIndex(agent, dataset, Tasks(**{name: arrays[name] for name in names}), arrays["positions"])
+    except (OSError, KeyError, IndexError, GCBError, *ZIP_ERRORS, *NPY_HEADER_ERRORS):
+        return None
+
+
+def _write_cache(index: TaskIndex, count: int) -> None:
+    assert index.agent.run is not None, "the explorer's agent is loaded from a run"
+    arrays = {field.name: getattr(index.tasks, field.name) for field in fields(Tasks)}
+    arrays |= {"key": np.array(_cache_key(index.agent, index.dataset, count)), "positions": index.positions}
+    buffer = io.BytesIO()
+    np.savez(buffer, **{name: array for name, array in arrays.items() if array is not None})
+    path = index.agent.run.path / CACHE
+    with explain_os_errors(path):
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, buffer.getvalue())

@@ -1,4 +1,4 @@
-"""The page in a real browser: with the mouse, with the keyboard alone, on a phone, and when things go wrong."""
+"""The page in a real browser: by mouse, by keyboard alone, on a phone, and with errors."""
 
 import re
 import shutil
@@ -7,105 +7,107 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.explorer_server import ActsAsTheExpert, loaded, serving, wait_for, with_record
+from helpers.explorer_server import ExpertAgent, copy_run, serving, wait_for, wait_until_loaded
 
-from gcb.explorer.episode import play
+from gcb.explorer.episode import run_episode
 from gcb.explorer.loader import RunLoader
 
-PATIENCE = 120_000
-READY = "#do-it:not(:disabled)"
-DONE = "#verdict.success, #verdict.failed"
-HERE = "#scene=4&place=5"
-"""A scene whose own task is to set the drawer, and an example."""
+TIMEOUT_MS = 120_000
+READY = "#run:not(:disabled)"
+FINISHED = "#outcome.success, #outcome.failure"
+TASK = "#scene=4&example=5"
+"""A scene whose own task is to move the drawer, and an example."""
 
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page as a new visitor; a page that threw, or asked for anything from elsewhere, fails the test."""
-    contexts, faults = [], []
+    """Open a page as a new visitor. An uncaught error, or a request to another site, fails the test."""
+    contexts, problems = [], []
 
     def open_page(url: str, **options: Any) -> Any:
         context = browser.new_context(**options)
         contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(TIMEOUT_MS)
         page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: faults.append(request.url) if _foreign(request.url, url) else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: problems.append(request.url) if _foreign(request.url, url) else None)
         page.goto(url)
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert not faults
+    assert not problems
 
 
 def until(page: Any, expression: str) -> None:
-    """Wait in steps: a predicate inside the page would be a string that its own policy forbids to evaluate."""
+    """Poll from here: the page's security policy forbids to evaluate a string inside the page."""
     wait_for(lambda: page.evaluate(expression))
 
 
-def _foreign(asked: str, url: str) -> bool:
+def _foreign(requested: str, url: str) -> bool:
     origin = re.match(r"http://[^/]+/", url)
-    return not asked.startswith(("data:", origin.group() if origin else url))
+    return not requested.startswith(("data:", origin.group() if origin else url))
 
 
-def test_choose_an_example_run_it_and_see_what_became_of_it(visit: Callable[..., Any], url: str) -> None:
-    page = visit(url + HERE)
+def test_choose_an_example_run_the_agent_and_see_the_outcome(visit: Callable[..., Any], url: str) -> None:
+    page = visit(url + TASK)
     page.wait_for_selector(READY)
-    assert page.inner_text("#there-words").startswith(("open the drawer", "close the drawer"))
-    assert page.inner_text("#facts").startswith("run")
+    assert page.inner_text("#example-label").startswith(("open the drawer", "close the drawer"))
+    assert page.inner_text("#run-info").startswith("run")
     after = page.get_attribute("#after", "src")
     page.check("input[name=task][value=button]", force=True)
-    until(page, "document.querySelector('#there-words').textContent.startsWith('press the button')")
+    until(page, "document.querySelector('#example-label').textContent.startsWith('press the button')")
     page.wait_for_selector(READY)
     assert page.get_attribute("#after", "src") != after
     assert "task=button" in page.url
-    page.click("#do-it")
-    page.wait_for_selector(DONE)
-    assert re.search(r"Not done in 75 steps|Done at step \d+", page.inner_text("#verdict"))
-    assert "The expert needs" in page.inner_text("#verdict")
+    page.click("#run")
+    page.wait_for_selector(FINISHED)
+    assert re.search(r"No success in 75 steps|Success at step \d+", page.inner_text("#outcome"))
+    assert "The expert needs" in page.inner_text("#outcome")
     last = page.get_attribute("#agent", "src")
-    page.evaluate("scrub.value = 1; scrub.dispatchEvent(new Event('input'))")
+    page.evaluate("step.value = 1; step.dispatchEvent(new Event('input'))")
     assert page.get_attribute("#agent", "src") != last
     until(page, "document.querySelectorAll('#neighbours li').length === 6")
     page.click("#neighbours li:first-child button")
-    until(page, "location.hash.includes('by=data')")
+    until(page, "location.hash.includes('by=dataset')")
     page.wait_for_selector(READY)
 
 
-def test_nothing_can_be_begun_before_a_change_is_shown(visit: Callable[..., Any], url: str) -> None:
-    page = visit(url + HERE)
+def test_run_is_disabled_until_a_change_is_shown(visit: Callable[..., Any], url: str) -> None:
+    page = visit(url + TASK)
     page.wait_for_selector(READY)
-    begun = """() => {
+    click_twice = """() => {
         document.querySelector("input[name=task][value=button]").click();
-        const button = document.getElementById("do-it");
+        const button = document.getElementById("run");
         button.click();
         return [button.disabled, button.textContent];
     }"""
-    assert page.evaluate(begun) == [True, "Do it"]
+    assert page.evaluate(click_twice) == [True, "Run"]
     page.wait_for_selector(READY)
-    assert page.inner_text("#there-words").startswith("press the button")
+    assert page.inner_text("#example-label").startswith("press the button")
 
 
 def test_success_is_marked(
-    visit: Callable[..., Any], url: str, explorer: RunLoader, monkeypatch: pytest.MonkeyPatch
+    visit: Callable[..., Any], url: str, loader: RunLoader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def as_the_expert(stage: Any, brief: Any) -> Any:
-        return play(ActsAsTheExpert(stage), stage, brief.here, goal=brief.here.after)  # pyright: ignore
+    def run_expert(simulators: Any, spec: Any) -> Any:
+        agent: Any = ExpertAgent(simulators)
+        return run_episode(agent, simulators, spec.scene, goal=spec.scene.after)
 
-    monkeypatch.setattr(explorer.show, "play", as_the_expert)
-    page = visit(url + HERE)
+    monkeypatch.setattr(loader.session, "run_episode", run_expert)
+    page = visit(url + TASK)
     page.click(READY)
-    page.wait_for_selector(DONE)
-    assert re.search(r"Done at step (\d+), and left so. The expert needs \1 steps", page.inner_text("#verdict"))
-    assert "done" in (page.get_attribute("#agent-figure", "class") or "")
-    assert page.locator("#ribbon .reached").count() > 10
-    assert "reached at step" in (page.get_attribute("#ribbon", "aria-label") or "")
+    page.wait_for_selector(FINISHED)
+    outcome = page.inner_text("#outcome")
+    assert re.search(r"Success at step (\d+), kept until the end. The expert needs \1 steps", outcome)
+    assert "success" in (page.get_attribute("#agent-figure", "class") or "")
+    assert page.locator("#timeline .success").count() > 10
+    assert "Success at step" in (page.get_attribute("#timeline", "aria-label") or "")
 
 
 def test_by_keyboard_alone(visit: Callable[..., Any], url: str) -> None:
-    page = visit(url + HERE)
+    page = visit(url + TASK)
     page.wait_for_selector(READY)
     press = page.keyboard.press
 
@@ -120,24 +122,24 @@ def test_by_keyboard_alone(visit: Callable[..., Any], url: str) -> None:
     press("ArrowRight")
     until(page, "location.hash.includes('task=button')")
     page.wait_for_selector(READY)
-    reach("#do-it")
+    reach("#run")
     press("Space")
-    page.wait_for_selector(DONE)
-    reach("#scrub")
+    page.wait_for_selector(FINISHED)
+    reach("#step")
     press("ArrowLeft")
-    assert page.evaluate("Number(scrub.value)") == 74
-    assert page.get_attribute("#scrub", "aria-valuetext").startswith("step 74")
+    assert page.evaluate("Number(step.value)") == 74
+    assert page.get_attribute("#step", "aria-valuetext").startswith("step 74")
     page.wait_for_selector("#map-body:not([hidden])")
     reach("#map")
     press("ArrowRight")
     press("ArrowDown")
-    assert "value" in page.inner_text("#point-words")
+    assert "value" in page.inner_text("#point-label")
     press("Enter")
-    until(page, "location.hash.includes('by=data')")
+    until(page, "location.hash.includes('by=dataset')")
 
 
-def test_a_point_shows_its_task_and_can_be_used(visit: Callable[..., Any], url: str) -> None:
-    page = visit(url + HERE)
+def test_a_point_of_the_map_can_be_used_as_the_example(visit: Callable[..., Any], url: str) -> None:
+    page = visit(url + TASK)
     page.wait_for_selector(READY)
     page.wait_for_selector("#map-body:not([hidden])")
     page.locator("#map").scroll_into_view_if_needed()
@@ -148,15 +150,15 @@ def test_a_point_shows_its_task_and_can_be_used(visit: Callable[..., Any], url: 
         return [box.left + gap + points.x[7] * width, box.top + gap + (1 - points.y[7]) * height];
     }""")
     page.mouse.move(x, y)
-    until(page, "document.querySelector('#point-goal').src.includes('/api/task/')")
+    until(page, "document.querySelector('#point-goal').src.includes('/api/tasks/')")
     page.mouse.click(x, y)
-    until(page, "location.hash.includes('by=data')")
+    until(page, "location.hash.includes('by=dataset')")
     page.wait_for_selector(READY)
-    assert page.is_checked("input[name=by][value=data]")
+    assert page.is_checked("input[name=by][value=dataset]")
 
 
-def test_a_phone_shows_all_without_scrolling_sideways(visit: Callable[..., Any], url: str) -> None:
-    page = visit(url + HERE, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+def test_a_phone_needs_no_horizontal_scrolling(visit: Callable[..., Any], url: str) -> None:
+    page = visit(url + TASK, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     page.wait_for_selector(READY)
     page.wait_for_selector("#map-body:not([hidden])")
     until(page, "document.querySelectorAll('#neighbours li').length === 6")
@@ -164,71 +166,71 @@ def test_a_phone_shows_all_without_scrolling_sideways(visit: Callable[..., Any],
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
-def test_two_visitors_do_not_disturb_each_other(visit: Callable[..., Any], url: str) -> None:
-    first, second = visit(url + HERE), visit(url + "#scene=5&place=6&by=goal")
+def test_visitors_are_independent(visit: Callable[..., Any], url: str) -> None:
+    first, second = visit(url + TASK), visit(url + "#scene=5&example=6&by=goal")
     for page in (first, second):
         page.wait_for_selector(READY)
-    shown = [page.get_attribute("#agent", "src") for page in (first, second)]
-    assert shown[0] != shown[1]
-    first.click("#do-it")
-    second.click("#do-it")
+    images = [page.get_attribute("#agent", "src") for page in (first, second)]
+    assert images[0] != images[1]
+    first.click("#run")
+    second.click("#run")
     for page in (first, second):
-        page.wait_for_selector(DONE)
-        page.evaluate("scrub.value = 0; scrub.dispatchEvent(new Event('input'))")
-    assert [page.get_attribute("#agent", "src") for page in (first, second)] == shown
+        page.wait_for_selector(FINISHED)
+        page.evaluate("step.value = 0; step.dispatchEvent(new Event('input'))")
+    assert [page.get_attribute("#agent", "src") for page in (first, second)] == images
 
 
-def test_what_cannot_be_is_said_beside_the_controls(visit: Callable[..., Any], url: str) -> None:
-    page = visit(url + "#scene=4&place=5&task=drawer&before=0.5&after=0.52")
-    page.wait_for_selector("#there-error:not([hidden])")
-    assert "must move by at least" in page.inner_text("#there-error")
-    assert page.is_disabled("#do-it")
-    page.click("#plain")
+def test_impossible_tasks_show_an_error(visit: Callable[..., Any], url: str) -> None:
+    page = visit(url + "#scene=4&example=5&task=drawer&before=0.5&after=0.52")
+    page.wait_for_selector("#example-error:not([hidden])")
+    assert "must move by at least" in page.inner_text("#example-error")
+    assert page.is_disabled("#run")
+    page.click("#paper")
     page.wait_for_selector(READY)
-    assert page.is_hidden("#there-error")
+    assert page.is_hidden("#example-error")
 
 
-def test_waiting_failing_vanishing_and_no_answer_each_have_a_face(
+def test_missing_checkpoints_failures_deletion_and_lost_connections_are_shown(
     visit: Callable[..., Any], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gcb.explorer.loader.RETRY_SECONDS", 0.05)
-    folder = tmp_path / "run"
-    shutil.copytree(run, folder)
-    (folder / "checkpoint.json").rename(tmp_path / "checkpoint.json")
-    explorer = RunLoader(folder)
-    with serving(explorer) as url:
-        page = visit(url + HERE)
+    path = tmp_path / "run"
+    shutil.copytree(run, path)
+    (path / "checkpoint.json").rename(tmp_path / "checkpoint.json")
+    loader = RunLoader(path)
+    with serving(loader) as url:
+        page = visit(url + TASK)
         page.wait_for_selector("text=No checkpoint yet")
-        (folder / "checkpoint.json").write_text("{}")
-        page.wait_for_selector("text=This run cannot be shown")
-        (tmp_path / "checkpoint.json").rename(folder / "checkpoint.json")
+        (path / "checkpoint.json").write_text("{}")
+        page.wait_for_selector("text=This run cannot be loaded")
+        (tmp_path / "checkpoint.json").rename(path / "checkpoint.json")
         page.wait_for_selector(READY)
-        loaded(explorer)
-        shutil.rmtree(folder)
-        page.wait_for_selector("text=is gone")
-        wait_for(lambda: page.is_enabled("#do-it"))
-    page.wait_for_selector("text=The server does not answer")
+        wait_until_loaded(loader)
+        shutil.rmtree(path)
+        page.wait_for_selector("text=was deleted")
+        wait_for(lambda: page.is_enabled("#run"))
+    page.wait_for_selector("text=The server does not respond")
 
 
-def test_a_run_of_another_world_says_why_nothing_moves(visit: Callable[..., Any], run: Path, tmp_path: Path) -> None:
-    folder = with_record(run, tmp_path / "run", lambda data: data["config"].update(env="Pendulum-v1"))
-    explorer = RunLoader(folder)
-    with serving(explorer) as url:
+def test_an_unknown_environment_is_explained(visit: Callable[..., Any], run: Path, tmp_path: Path) -> None:
+    path = copy_run(run, tmp_path / "run", lambda data: data["config"].update(env="Pendulum-v1"))
+    loader = RunLoader(path)
+    with serving(loader) as url:
         page = visit(url)
-        page.wait_for_selector("text=Nothing to act out")
-        loaded(explorer)
-        page.wait_for_timeout(1000)  # long enough for the page to ask again
-        assert "its world is 'Pendulum-v1'" in page.inner_text("#curtain-text")
-        assert page.is_hidden("#stage")
+        page.wait_for_selector("text=The agent cannot be run here")
+        wait_until_loaded(loader)
+        page.wait_for_timeout(1000)  # long enough for the page to poll again
+        assert "environment is 'Pendulum-v1'" in page.inner_text("#loading-text")
+        assert page.is_hidden("#explorer")
 
 
-def test_an_agent_that_takes_no_examples_is_told_by_goal(
+def test_a_method_without_analogies_is_given_a_goal_image(
     visit: Callable[..., Any], trained: Callable[[str], Path]
 ) -> None:
-    explorer = RunLoader(trained("gcbc"))
-    with serving(explorer) as url:
+    loader = RunLoader(trained("gcbc"))
+    with serving(loader) as url:
         page = visit(url + "#scene=4")
         page.wait_for_selector(READY)
-        assert "cannot be told what to do by an example" in page.inner_text("#notice")
+        assert "cannot be conditioned on an example" in page.inner_text("#notice")
         assert page.is_checked("input[name=by][value=goal]")
         assert page.is_disabled("input[name=by][value=example]")

@@ -1,4 +1,4 @@
-"""Episodes are what the agent does, beside the expert; visitors do not meet each other on stage."""
+"""Episodes of the agent next to the expert, and the pool of simulators they run in."""
 
 import asyncio
 from itertools import islice
@@ -6,62 +6,66 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from helpers.explorer_server import ActsAsTheExpert
+from helpers.explorer_server import ExpertAgent
 
 from gcb.agent.agent import Agent, load
 from gcb.errors import GCBError
 from gcb.explorer.choices import SceneChoice
-from gcb.explorer.episode import LINGER, play
-from gcb.explorer.errors import Busy
+from gcb.explorer.episode import EXTRA_STEPS, run_episode
 from gcb.explorer.scene_renderer import SceneRenderer
-from gcb.explorer.simulators import QUEUE, SimulatorPair, SimulatorPool
+from gcb.explorer.simulators import QUEUE_LENGTH, Busy, SimulatorPair, SimulatorPool
 
 
 @pytest.fixture(scope="module")
-def stage(studio: SceneRenderer) -> SimulatorPair:
-    return SimulatorPool(studio)._build()
+def simulators(renderer: SceneRenderer) -> SimulatorPair:
+    return SimulatorPair(renderer)
 
 
-def test_an_agent_that_acts_as_the_expert_succeeds_with_it(studio: SceneRenderer, stage: SimulatorPair) -> None:
-    view = studio.scene(SceneChoice(seed=4))
-    agent = ActsAsTheExpert(stage)
-    events = list(play(cast(Agent, agent), stage, view, goal=view.after))
+def test_an_agent_that_acts_as_the_expert_succeeds_at_the_same_step(
+    renderer: SceneRenderer, simulators: SimulatorPair
+) -> None:
+    scene = renderer.scene(SceneChoice(seed=4))
+    agent = ExpertAgent(simulators)
+    events = list(run_episode(cast(Agent, agent), simulators, scene, goal=scene.after))
     first, steps, last = events[0], events[1:-1], events[-1]
-    assert agent.told == {"goal": view.after, "example": None}
-    assert [event["kind"] for event in events] == ["start", *["step"] * 75, "end"]
+    assert agent.conditioning == {"goal": scene.after, "example": None}
+    assert [event["type"] for event in events] == ["start", *["step"] * 75, "end"]
     assert [event["step"] for event in steps] == list(range(1, 76))
-    assert last["reached_at"] == last["expert_reached_at"] == 1 + [event["success"] for event in steps].index(True)
-    assert last["at_end"]
-    assert not first["done"]
-    # Both are shown the same things, until the expert is done and its picture stays.
-    pictures = [(event["agent"], event["expert"]) for event in steps]
-    shown = last["expert_reached_at"] + LINGER
-    assert all(agent == expert for agent, expert in pictures[:shown])
-    assert all(expert is None for _, expert in pictures[shown:])
+    assert last["success_step"] == last["expert_success_step"] == 1 + [event["success"] for event in steps].index(True)
+    assert last["success_at_end"]
+    assert not first["success"]
+    # Both show the same images, until the expert has finished.
+    images = [(event["agent_image"], event["expert_image"]) for event in steps]
+    shown = last["expert_success_step"] + EXTRA_STEPS
+    assert all(agent == expert for agent, expert in images[:shown])
+    assert all(expert is None for _, expert in images[shown:])
     assert {event["value"] for event in steps} == {None}
 
 
-def test_an_idle_agent_fails(studio: SceneRenderer, stage: SimulatorPair) -> None:
-    view = studio.scene(SceneChoice(seed=4))
-    *_, last = play(cast(Agent, ActsAsTheExpert(stage, idle=True)), stage, view, goal=view.after)
-    assert last["reached_at"] is None
-    assert not last["at_end"]
-    assert last["expert_reached_at"] > 0
+def test_an_idle_agent_fails(renderer: SceneRenderer, simulators: SimulatorPair) -> None:
+    scene = renderer.scene(SceneChoice(seed=4))
+    *_, last = run_episode(cast(Agent, ExpertAgent(simulators, idle=True)), simulators, scene, goal=scene.after)
+    assert last["success_step"] is None
+    assert not last["success_at_end"]
+    assert last["expert_success_step"] > 0
 
 
-def test_two_episodes_at_once_are_as_each_alone(studio: SceneRenderer, stage: SimulatorPair, run: Path) -> None:
-    agent, other = load(run), SimulatorPool(studio)._build()
-    views = [studio.scene(SceneChoice(seed=seed)) for seed in (4, 5)]
-    alone = [list(islice(play(agent, stage, view, goal=view.after), 12)) for view in views]
-    pair = [play(agent, on, view, goal=view.after) for on, view in zip((stage, other), views, strict=True)]
-    together = list(islice(zip(*pair, strict=True), 12))
+def test_two_concurrent_episodes_do_not_affect_each_other(
+    renderer: SceneRenderer, simulators: SimulatorPair, run: Path
+) -> None:
+    agent, other = load(run), SimulatorPair(renderer)
+    scenes = [renderer.scene(SceneChoice(seed=seed)) for seed in (4, 5)]
+    alone = [list(islice(run_episode(agent, simulators, scene, goal=scene.after), 12)) for scene in scenes]
+    pairs = zip((simulators, other), scenes, strict=True)
+    concurrent = [run_episode(agent, pair, scene, goal=scene.after) for pair, scene in pairs]
+    together = list(islice(zip(*concurrent, strict=True), 12))
     assert [list(events) for events in zip(*together, strict=True)] == alone
 
 
-class Props:
-    """Stages without simulators."""
+class FakePair:
+    """A pair without simulators."""
 
-    def __init__(self) -> None:
+    def __init__(self, renderer: object) -> None:
         self.closed = False
 
     def close(self) -> None:
@@ -69,48 +73,48 @@ class Props:
 
 
 @pytest.fixture
-def theatre(monkeypatch: pytest.MonkeyPatch) -> SimulatorPool:
-    monkeypatch.setattr(SimulatorPool, "_build", lambda self: Props())
-    return SimulatorPool(cast(SceneRenderer, None), stages=1)
+def pool(monkeypatch: pytest.MonkeyPatch) -> SimulatorPool:
+    monkeypatch.setattr("gcb.explorer.simulators.SimulatorPair", FakePair)
+    return SimulatorPool(cast(SceneRenderer, None), size=1)
 
 
-def test_a_stage_is_free_again_when_its_visitor_leaves(theatre: SimulatorPool) -> None:
+def test_simulators_are_reused_when_a_visitor_leaves(pool: SimulatorPool) -> None:
     async def leave() -> tuple[Any, Any]:
         async def watch() -> None:
-            async with theatre.stage() as stage:
-                seen.append(stage)
+            async with pool.acquire() as pair:
+                lent.append(pair)
                 await asyncio.sleep(60)
 
-        seen: list[Any] = []
+        lent: list[Any] = []
         visitor = asyncio.create_task(watch())
-        while not seen:
+        while not lent:
             await asyncio.sleep(0)
-        assert theatre.crowded
+        assert pool.full
         visitor.cancel()
-        async with theatre.stage() as stage:
-            return seen[0], stage
+        async with pool.acquire() as pair:
+            return lent[0], pair
 
     first, second = asyncio.run(leave())
     assert first is second
     assert not first.closed
-    assert not theatre.crowded
+    assert not pool.full
 
 
-def test_a_stage_on_which_something_broke_is_not_used_again(theatre: SimulatorPool) -> None:
+def test_simulators_are_closed_after_an_error(pool: SimulatorPool) -> None:
     async def breaks() -> tuple[Any, Any]:
         with pytest.raises(GCBError, match="not connected"):
-            async with theatre.stage() as stage:
+            async with pool.acquire() as pair:
                 raise GCBError("not connected")
-        async with theatre.stage() as other:
-            return stage, other
+        async with pool.acquire() as other:
+            return pair, other
 
     first, second = asyncio.run(breaks())
     assert first.closed
     assert first is not second
 
 
-def test_a_long_line_turns_visitors_away(theatre: SimulatorPool) -> None:
-    theatre.check()
-    theatre._waiting = QUEUE
-    with pytest.raises(Busy, match="too many visitors"):
-        theatre.check()
+def test_a_full_queue_is_refused(pool: SimulatorPool) -> None:
+    pool.check_queue()
+    pool._waiting = QUEUE_LENGTH
+    with pytest.raises(Busy, match="64 visitors"):
+        pool.check_queue()

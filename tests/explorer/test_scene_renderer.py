@@ -1,4 +1,4 @@
-"""Scenes and examples follow from what was chosen, and from nothing else."""
+"""Scenes and examples depend on the visitor's choices alone."""
 
 from dataclasses import replace
 
@@ -8,75 +8,75 @@ import pytest
 from gcb.envs.layout import TRAVEL
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
-from gcb.explorer.labels import words_of_change
+from gcb.explorer.display import task_label
 from gcb.explorer.scene_renderer import SceneRenderer
 
-SCENE = SceneChoice(seed=4)  # its own task is "drawer", as the first test sees
+SCENE = SceneChoice(seed=4)  # its own task is "drawer", as the first test checks
 
 
-def test_a_scene_is_its_number(studio: SceneRenderer) -> None:
-    view = studio.scene(SCENE)
-    studio.scene(SceneChoice(seed=12))
-    again = studio._scene(SCENE)
+def test_a_seed_gives_the_same_scene(renderer: SceneRenderer) -> None:
+    view = renderer.scene(SCENE)
+    renderer.scene(SceneChoice(seed=12))
+    again = renderer._scene(SCENE)
     assert view.scene == again.scene
     assert view.scene.task == "drawer"
     assert np.array_equal(view.before, again.before)
-    assert view.large_after == again.large_after
-    assert not view.done
+    assert view.after_url == again.after_url
+    assert not view.solved
 
 
-def test_a_clip_changes_nothing_but_the_background(studio: SceneRenderer) -> None:
-    plain, filmed = studio.scene(SCENE), studio.scene(SceneChoice(seed=4, video=True))
-    assert filmed.scene.clip is not None
-    assert replace(filmed.scene, clip=None) == plain.scene
-    assert not np.array_equal(filmed.before, plain.before)
+def test_video_changes_only_the_background(renderer: SceneRenderer) -> None:
+    plain, with_video = renderer.scene(SCENE), renderer.scene(SceneChoice(seed=4, video=True))
+    assert with_video.scene.clip is not None
+    assert replace(with_video.scene, clip=None) == plain.scene
+    assert not np.array_equal(with_video.before, plain.before)
 
 
-def test_an_example_is_the_same_task_elsewhere(studio: SceneRenderer) -> None:
-    here, there = studio.scene(SCENE).scene, studio.there(SCENE, ByExample(seed=5)).scene
-    assert (there.task, there.opening, there.target) == (here.task, here.opening, here.target)
-    assert there.cabinet_xy != here.cabinet_xy
-    assert there.colors != here.colors
+def test_an_example_is_the_same_task_in_another_scene(renderer: SceneRenderer) -> None:
+    scene, example = renderer.scene(SCENE).scene, renderer.example(SCENE, ByExample(seed=5)).scene
+    assert (example.task, example.opening, example.target) == (scene.task, scene.opening, scene.target)
+    assert example.cabinet_xy != scene.cabinet_xy
+    assert example.colors != scene.colors
 
 
-def test_each_choice_changes_what_it_names(studio: SceneRenderer) -> None:
-    there = studio.there(SCENE, ByExample(seed=5)).scene
-    recoloured = studio.there(SCENE, ByExample(seed=5, colors=1)).scene
-    assert replace(recoloured, colors=there.colors) == there
-    assert recoloured.colors != there.colors
-    turned = studio.there(SCENE, ByExample(seed=5, turn=90.0)).scene
-    # The noise of an analogy (σ 5°) comes on top.
-    assert np.degrees(turned.cabinet_yaw - studio.scene(SCENE).scene.cabinet_yaw) == pytest.approx(90, abs=25)
-    moved = studio.there(SCENE, ByExample(seed=5, before=0.1, after=0.9))
+def test_each_field_changes_only_its_own_part(renderer: SceneRenderer) -> None:
+    example = renderer.example(SCENE, ByExample(seed=5)).scene
+    recoloured = renderer.example(SCENE, ByExample(seed=5, color_seed=1)).scene
+    assert replace(recoloured, colors=example.colors) == example
+    assert recoloured.colors != example.colors
+    rotated = renderer.example(SCENE, ByExample(seed=5, rotation=90.0)).scene
+    # An analogy adds noise (σ 5°).
+    assert np.degrees(rotated.cabinet_yaw - renderer.scene(SCENE).scene.cabinet_yaw) == pytest.approx(90, abs=25)
+    moved = renderer.example(SCENE, ByExample(seed=5, drawer_before=0.1, drawer_after=0.9))
     assert (moved.scene.opening, moved.scene.target) == (0.1 * TRAVEL, 0.9 * TRAVEL)
-    assert moved.words == "open the drawer: 10 to 90 %"
+    assert moved.label == "open the drawer: 10 to 90 %"
 
 
-def test_the_scene_takes_the_task_it_is_told(studio: SceneRenderer) -> None:
-    pressed = studio.here(SCENE, "button", None)
-    assert pressed.words.startswith("press the button: lower drawer ")
-    opening = studio.scene(SCENE).scene.opening
-    assert studio.here(SCENE, "drawer", opening / TRAVEL).done
+def test_the_scene_takes_the_requested_task(renderer: SceneRenderer) -> None:
+    pressed = renderer.scene_with_task(SCENE, "button", None)
+    assert pressed.label.startswith("press the button: lower drawer ")
+    opening = renderer.scene(SCENE).scene.opening
+    assert renderer.scene_with_task(SCENE, "drawer", opening / TRAVEL).solved
 
 
-def test_impossible_choices_are_named(studio: SceneRenderer) -> None:
-    with pytest.raises(GCBError, match=r"must move by at least 38 % of its way"):
-        studio.there(SCENE, ByExample(seed=5, before=0.5, after=0.6))
-    with pytest.raises(GCBError, match="task is 'juggle'; accepted: drawer, button"):
-        studio.there(SCENE, ByExample(seed=5, task="juggle"))
+def test_impossible_choices_are_rejected(renderer: SceneRenderer) -> None:
+    with pytest.raises(GCBError, match=r"drawer moves by 10% .* at least 38%"):
+        renderer.example(SCENE, ByExample(seed=5, drawer_before=0.5, drawer_after=0.6))
+    with pytest.raises(GCBError, match=r"task is 'juggle'; .* drawer, button"):
+        renderer.example(SCENE, ByExample(seed=5, name="juggle"))
 
 
-def test_an_expert_that_always_fails_is_reported(studio: SceneRenderer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expert_that_always_fails_is_reported(renderer: SceneRenderer, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(scene: object) -> None:
         raise GCBError("no")
 
-    monkeypatch.setattr(studio, "_look", fails)
-    with pytest.raises(GCBError, match="the expert failed in 50 scenes"):
-        studio._there(SCENE, ByExample(seed=999))
+    monkeypatch.setattr(renderer, "_render", fails)
+    with pytest.raises(GCBError, match="failed in 50 scenes"):
+        renderer._example(SCENE, ByExample(seed=999))
 
 
 @pytest.mark.parametrize(
-    ("task", "before", "after", "words"),
+    ("task", "before", "after", "label"),
     [
         ("drawer", [0.0], [TRAVEL], "open the drawer: 0 to 100 %"),
         ("drawer", [TRAVEL, 0.0], [TRAVEL / 2, 0.0], "close the drawer: 100 to 50 %"),
@@ -84,5 +84,5 @@ def test_an_expert_that_always_fails_is_reported(studio: SceneRenderer, monkeypa
         ("button", [0.0, TRAVEL], [0.0, 0.0], "press the button: lower drawer closes"),
     ],
 )
-def test_tasks_in_words(task: str, before: list, after: list, words: str) -> None:
-    assert words_of_change(task, np.array(before), np.array(after)) == words
+def test_task_labels(task: str, before: list, after: list, label: str) -> None:
+    assert task_label(task, np.array(before), np.array(after)) == label

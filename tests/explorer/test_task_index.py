@@ -1,4 +1,4 @@
-"""Neighbours and inferred goals on embeddings worked out by hand; and what is kept of them."""
+"""Neighbours and inferred goals on embeddings worked out by hand, and the cache of the index."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -11,13 +11,12 @@ from gcb.analysis.embed import Tasks
 from gcb.data import Dataset, open_dataset
 from gcb.envs.layout import BOTTOM_CLOSED, HANDLE_CLOSED, TRAVEL
 from gcb.errors import GCBError
-from gcb.explorer import prepare as module
-from gcb.explorer.prepare import KEPT, draw_map, prepare
-from gcb.explorer.task_index import TaskIndex, Wanted
+from gcb.explorer import task_index as module
+from gcb.explorer.task_index import CACHE, TaskIndex, build_index, draw_map
 
 
 class PixelAgent:
-    """ψ(s) is the first pixel, φ(s, g) the difference of two: the arithmetic is exact."""
+    """ψ(s) is the first pixel and φ(s, g) the difference of two, so that the arithmetic is exact."""
 
     def psi(self, state: np.ndarray) -> np.ndarray:
         return state.reshape(*state.shape[:-3], -1)[..., :3].astype(float)
@@ -27,18 +26,18 @@ class PixelAgent:
 
 
 def frame(*pixel: int) -> np.ndarray:
-    made = np.zeros((8, 8, 3), np.uint8)
-    made[0, 0] = pixel
-    return made
+    image = np.zeros((8, 8, 3), np.uint8)
+    image[0, 0] = pixel
+    return image
 
 
 FRAMES = np.stack([frame(value, 0, 0) for value in (0, 10, 20, 30, 40, 50, 60, 70)])
 
 
-def by_hand(**others: Any) -> TaskIndex:
+def hand_made_index() -> TaskIndex:
     """Four tasks (0, 10), (20, 30), (40, 60) and (50, 70), of two episodes."""
     agent = cast(Agent, PixelAgent())
-    dataset = Dataset.from_arrays(FRAMES, np.zeros((7, 5), np.float32), [7], **others)
+    dataset = Dataset.from_arrays(FRAMES, np.zeros((7, 5), np.float32), [7])
     state, goal = np.array([0, 2, 4, 5]), np.array([1, 3, 6, 7])
     tasks = Tasks(
         state_frame=state,
@@ -54,120 +53,121 @@ def by_hand(**others: Any) -> TaskIndex:
 
 
 def test_neighbours_are_the_nearest_in_phi() -> None:
-    found = by_hand().neighbours((frame(100, 0, 0), frame(118, 0, 0)), 2)
-    assert [one["index"] for one in found] == [2, 3]
-    assert found[0]["distance"] == pytest.approx(2 / 3)  # |20 - 18|, averaged over three dimensions
-    assert found[0]["words"] == "drawer"
+    neighbours = hand_made_index().neighbours((frame(100, 0, 0), frame(118, 0, 0)), 2)
+    assert [task["index"] for task in neighbours] == [2, 3]
+    assert neighbours[0]["distance"] == pytest.approx(2 / 3)  # |20 - 18|, averaged over three dimensions
+    assert neighbours[0]["label"] == "drawer"
 
 
-def test_a_task_of_the_data_is_not_its_own_neighbour() -> None:
-    atlas = by_hand()
-    assert [one["index"] for one in atlas.neighbours(atlas.pair(0), 2, own=0)] == [2, 3]
-    assert {one["index"] for one in atlas.neighbours(atlas.pair(0), 2)} == {0, 1}
+def test_a_task_is_not_its_own_neighbour() -> None:
+    index = hand_made_index()
+    assert [task["index"] for task in index.neighbours(index.pair(0), 2, own=0)] == [2, 3]
+    assert {task["index"] for task in index.neighbours(index.pair(0), 2)} == {0, 1}
 
 
-def test_the_inferred_goal_is_the_frame_that_the_arithmetic_means() -> None:
+def test_the_inferred_goal_follows_the_arithmetic() -> None:
+    index = hand_made_index()
     # 41 + (120 - 100) - 0 = 61: nearest is the goal of task 2.
-    found = by_hand().inferred(frame(41, 0, 0), (frame(100, 0, 0), frame(120, 0, 0)), None)
-    assert found == {"index": 2, "part": "goal"}
+    assert index.inferred_goal(frame(41, 0, 0), (frame(100, 0, 0), frame(120, 0, 0))) == ("goal", 2)
     # 45 + (95 - 100) - 0 = 40: nearest is the state of task 2.
-    assert by_hand().inferred(frame(45, 0, 0), (frame(100, 0, 0), frame(95, 0, 0)), None) == {
-        "index": 2,
-        "part": "state",
-    }
+    assert index.inferred_goal(frame(45, 0, 0), (frame(100, 0, 0), frame(95, 0, 0))) == ("state", 2)
 
 
-def test_unknown_tasks_are_named() -> None:
-    with pytest.raises(GCBError, match="there is no task 4; accepted: 0 to 3"):
-        by_hand().pair(4)
-    assert by_hand().after(0) is None
+def test_task_indices_are_checked() -> None:
+    with pytest.raises(GCBError, match=r"index is 4; .* 0 to 3"):
+        hand_made_index().pair(4)
 
 
-def test_inferred_goals_are_judged_by_function_and_pose(run: Path, data: Path) -> None:
-    """A goal with the drawer open by 60 %, where 50 % was wanted, in the same pose; then another function."""
-    atlas = prepare(load(run), open_dataset(data), lambda *_: None)
-    assert atlas.pose is not None
-    pose = atlas.pose[0]
-    hidden = np.zeros(15)
+def test_datasets_without_hidden_states_have_no_openings_and_no_scores() -> None:
+    index = hand_made_index()
+    assert index.drawer_after(0) is None
+    assert index.score("goal", 0, np.zeros(15), np.zeros(3), button=False) == {}
+
+
+def test_inferred_goals_are_scored_by_function_and_pose(run: Path, data: Path) -> None:
+    """The drawer is open by 60 % where the true goal has 50 %, in the same pose; then the pose differs by 20°."""
+    index = build_index(load(run), open_dataset(data), lambda _: None)
+    assert index.pose is not None
+    pose = index.pose[0]
+    goal = np.zeros(15)
     axis = np.array([np.sin(pose[2]), -np.cos(pose[2])])
-    hidden[8:10] = pose[:2] + (HANDLE_CLOSED + 0.5 * TRAVEL) * axis
-    hidden[11:13] = pose[:2] + BOTTOM_CLOSED * axis
-    found = hidden.copy()
-    found[8:10] = pose[:2] + (HANDLE_CLOSED + 0.6 * TRAVEL) * axis
-    assert atlas.tasks.hidden_goal is not None
-    atlas.tasks.hidden_goal[0] = found
-    judged = atlas._judged("goal", 0, Wanted(hidden, pose, button_task=False))
-    assert judged["function"]
-    assert judged["pose"]
-    assert judged["opening"] == pytest.approx(0.6)
-    assert judged["wanted_opening"] == pytest.approx(0.5)
-    turned = pose + np.array([0.0, 0.0, np.radians(20.0)])
-    assert not atlas._judged("goal", 0, Wanted(hidden, turned, button_task=False))["pose"]
+    goal[8:10] = pose[:2] + (HANDLE_CLOSED + 0.5 * TRAVEL) * axis
+    goal[11:13] = pose[:2] + BOTTOM_CLOSED * axis
+    inferred = goal.copy()
+    inferred[8:10] = pose[:2] + (HANDLE_CLOSED + 0.6 * TRAVEL) * axis
+    assert index.tasks.hidden_goal is not None
+    index.tasks.hidden_goal[0] = inferred
+    score = index.score("goal", 0, goal, pose, button=False)
+    assert score["same_function"]
+    assert score["same_pose"]
+    assert score["opening"] == pytest.approx(0.6)
+    assert score["goal_opening"] == pytest.approx(0.5)
+    rotated = pose + np.array([0.0, 0.0, np.radians(20.0)])
+    assert not index.score("goal", 0, goal, rotated, button=False)["same_pose"]
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often tasks were embedded and maps drawn."""
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count how often tasks are embedded and maps computed."""
     calls = [0, 0]
     sample = module.sample_tasks
 
-    def sampled(*given: Any, **named: Any) -> Tasks:
+    def counted_sample(*args: Any, **kwargs: Any) -> Tasks:
         calls[0] += 1
-        return sample(*given, **named)
+        return sample(*args, **kwargs)
 
-    def drawn(rows: np.ndarray, seed: int) -> np.ndarray:
+    def counted_tsne(rows: np.ndarray, seed: int) -> np.ndarray:
         calls[1] += 1
         return np.random.default_rng(seed).random((len(rows), 2))
 
-    monkeypatch.setattr(module, "sample_tasks", sampled)
-    monkeypatch.setattr(module, "tsne", drawn)
+    monkeypatch.setattr(module, "sample_tasks", counted_sample)
+    monkeypatch.setattr(module, "tsne", counted_tsne)
     return calls
 
 
-def test_a_map_is_kept_with_its_weights_and_data(run: Path, data: Path, counted: list[int], tmp_path: Path) -> None:
+def test_the_index_is_cached_for_its_weights_and_data(run: Path, data: Path, calls: list[int], tmp_path: Path) -> None:
     agent, dataset = load(run), open_dataset(data)
     assert agent.run is not None
-    agent.run.path = copied(run, tmp_path)
-    (agent.run.path / KEPT).unlink(missing_ok=True)
+    agent.run.path = copy_files(run, tmp_path)
     reports: list[float] = []
-    atlas = prepare(agent, dataset, lambda what, done: reports.append(done), count=40)
-    draw_map(atlas, count=40)
-    assert counted == [1, 1]
+    index = build_index(agent, dataset, reports.append, count=40)
+    draw_map(index, count=40)
+    assert calls == [1, 1]
     assert reports[-1] == 1.0
-    again = prepare(agent, dataset, lambda *_: None, count=40)
+    again = build_index(agent, dataset, reports.append, count=40)
     draw_map(again, count=40)
-    assert counted == [1, 1]
-    assert np.array_equal(again.places, atlas.places)  # pyright: ignore[reportArgumentType]
-    assert np.array_equal(again.tasks.phi, atlas.tasks.phi)  # pyright: ignore[reportArgumentType]
-    assert again.words == atlas.words
+    assert calls == [1, 1]
+    assert np.array_equal(again.positions, index.positions)  # pyright: ignore[reportArgumentType]
+    assert np.array_equal(again.tasks.phi, index.tasks.phi)  # pyright: ignore[reportArgumentType]
+    assert again.labels == index.labels
 
-    kept = agent.run.path / KEPT
-    damaged = bytearray(kept.read_bytes())
+    cache = agent.run.path / CACHE
+    damaged = bytearray(cache.read_bytes())
     damaged[len(damaged) // 2] ^= 0xFF
-    kept.write_bytes(damaged)
-    prepare(agent, dataset, lambda *_: None, count=40)
-    prepare(agent, dataset, lambda *_: None, count=30)
-    assert counted == [3, 1]
+    cache.write_bytes(damaged)
+    build_index(agent, dataset, reports.append, count=40)
+    build_index(agent, dataset, reports.append, count=30)
+    assert calls == [3, 1]
 
 
-def test_a_folder_that_cannot_be_written_costs_only_time(
-    run: Path, data: Path, counted: list[int], tmp_path: Path
+def test_a_run_directory_that_cannot_be_written_still_has_a_map(
+    run: Path, data: Path, calls: list[int], tmp_path: Path
 ) -> None:
     agent = load(run)
     assert agent.run is not None
-    agent.run.path = copied(run, tmp_path)
-    atlas = prepare(agent, open_dataset(data), lambda *_: None, count=20)
-    (agent.run.path / KEPT.parent).write_text("in the way")
-    with pytest.raises(GCBError, match="could not be written"):
-        draw_map(atlas, count=20)
-    assert atlas.places is not None
+    agent.run.path = copy_files(run, tmp_path)
+    index = build_index(agent, open_dataset(data), lambda _: None, count=20)
+    (agent.run.path / CACHE.parent).write_text("a file in place of the directory")
+    with pytest.raises(GCBError, match=r"explorer\.npz"):
+        draw_map(index, count=20)
+    assert index.positions is not None
 
 
-def copied(run: Path, tmp_path: Path) -> Path:
-    """The run without what other tests have kept in it."""
-    folder = tmp_path / "run"
-    folder.mkdir()
+def copy_files(run: Path, tmp_path: Path) -> Path:
+    """Copy the run without the directories that other tests have written into it."""
+    copy = tmp_path / "run"
+    copy.mkdir()
     for path in run.iterdir():
         if path.is_file():
-            (folder / path.name).write_bytes(path.read_bytes())
-    return folder
+            (copy / path.name).write_bytes(path.read_bytes())
+    return copy

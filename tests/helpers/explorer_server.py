@@ -1,4 +1,4 @@
-"""The house in which the explorer is tested: its server in this process, and an agent that always knows what to do."""
+"""The explorer's server in this process, and an agent that acts as the expert does."""
 
 import json
 import shutil
@@ -15,8 +15,7 @@ import uvicorn
 from gcb.envs.expert import Expert
 from gcb.explorer.app import create_app
 from gcb.explorer.loader import RunLoader
-from gcb.explorer.serve import address, listen
-from gcb.explorer.session import Session
+from gcb.explorer.serve import listen, page_url
 from gcb.explorer.simulators import SimulatorPair
 from gcb.methods import Shapes
 from gcb.runs.run_dir import RECORD
@@ -24,56 +23,55 @@ from gcb.utils.files import read_json
 
 
 @contextmanager
-def serving(explorer: RunLoader) -> Iterator[str]:
-    """The explorer's server on a free port of this machine; its address."""
+def serving(loader: RunLoader) -> Iterator[str]:
+    """Serve a run on a free port; yields the URL."""
     listener = listen("127.0.0.1", 8400)
     server = uvicorn.Server(
-        uvicorn.Config(create_app(explorer), log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+        uvicorn.Config(create_app(loader), log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    explorer.start()
+    loader.start()
     thread.start()
-    yield address(listener)
-    explorer.close()
+    yield page_url(listener)
+    loader.close()
     server.should_exit = True
     thread.join(10)
     listener.close()
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """What `condition` gives once it is true."""
+    """Wait until `condition` returns something true, and return that."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain"
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"condition not met within {seconds} s"
         time.sleep(0.02)
-    return found
+    return result
 
 
-def loaded(explorer: RunLoader) -> Session:
-    """The explorer's show with its map."""
-    wait_for(lambda: explorer.status().get("map", {}).get("state") in ("ready", "unavailable"))
-    return explorer.show
+def wait_until_loaded(loader: RunLoader) -> None:
+    """Wait for the run and its map."""
+    wait_for(lambda: loader.status().get("map", {}).get("state") in ("ready", "unavailable"))
 
 
-def with_record(run: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """A copy of the run that remembers something else of its dataset."""
-    shutil.copytree(run, folder, ignore=shutil.ignore_patterns("analysis"))
-    record = read_json(folder / RECORD)
+def copy_run(run: Path, path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Copy a run and change its record of the dataset."""
+    shutil.copytree(run, path, ignore=shutil.ignore_patterns("analysis"))
+    record = read_json(path / RECORD)
     change(record["data"])
-    (folder / RECORD).write_text(json.dumps(record))
-    return folder
+    (path / RECORD).write_text(json.dumps(record))
+    return path
 
 
-class ActsAsTheExpert:
-    """An agent that does what the expert would do on its stage, or nothing at all."""
+class ExpertAgent:
+    """An agent that acts as the expert, or not at all."""
 
     shapes = Shapes((64, 64, 3), 5)
 
-    def __init__(self, stage: SimulatorPair, idle: bool = False) -> None:
-        self.stage, self.idle, self.told = stage, idle, None
+    def __init__(self, simulators: SimulatorPair, idle: bool = False) -> None:
+        self.simulators, self.idle, self.conditioning = simulators, idle, None
 
-    def start_task(self, initial_state: np.ndarray, **told: Any) -> "ActsAsTheExpert":
-        self.told, self.expert = told, Expert(self.stage.agent)
+    def start_task(self, initial_state: np.ndarray, **conditioning: Any) -> "ExpertAgent":
+        self.conditioning, self.expert = conditioning, Expert(self.simulators.agent)
         return self
 
     def act(self, observation: np.ndarray, noise: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-// What the page asks of the server: JSON in, JSON out, and for an episode one line of JSON after the other.
+// Requests to the server: JSON in, JSON out; an episode is streamed as one line of JSON per event.
 
-export class Refusal extends Error {
-  constructor(reason, status) {
-    super(reason);
+export class RequestError extends Error {
+  constructor(detail, status) {
+    super(detail);
     this.status = status;
   }
 }
@@ -21,41 +21,41 @@ async function send(path, body, signal) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Unreachable("The server does not answer.");
+    throw new Unreachable("The server does not respond.");
   }
   if (response.ok) return response;
   const answer = await response.json().catch(() => ({}));
-  throw new Refusal(answer.reason ?? `The server answered ${response.status}.`, response.status);
+  throw new RequestError(answer.detail ?? `The server responded with status ${response.status}.`, response.status);
 }
 
-export async function ask(path, body, signal) {
+export async function fetchJson(path, body, signal) {
   return (await send(path, body, signal)).json();
 }
 
-export async function* lines(path, body, signal) {
+export async function* fetchLines(path, body, signal) {
   const reader = (await send(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const parts = (rest + value).split("\n");
-    rest = parts.pop();
-    for (const part of parts) yield JSON.parse(part);
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) yield JSON.parse(line);
   }
 }
 
-// Runs `work(signal)` so that a newer call ends the older one: only the last choice of a visitor counts.
+// Wraps `work(signal, ...)` so that a newer call aborts the older one: only the visitor's last choice counts.
 export function latest(work) {
   let running = null;
-  return async (...given) => {
+  return async (...args) => {
     running?.abort();
     const mine = (running = new AbortController());
     try {
-      return await work(mine.signal, ...given);
+      return await work(mine.signal, ...args);
     } catch (error) {
       if (!mine.signal.aborted) throw error;
     }
   };
 }
 
-export const picture = (index, part) => `/api/task/${index}/${part}.png`;
+export const taskImage = (index, part) => `/api/tasks/${index}/${part}.png`;

@@ -1,32 +1,32 @@
-// What the visitor has chosen. It lives in the page's address, so that a page can be reloaded, kept or sent on.
+// The visitor's choices. They are kept in the page's URL, so that a page can be reloaded, bookmarked or shared.
 
-const HIGHEST = 2 ** 31 - 1;
-export const anySeed = () => Math.floor(Math.random() * 100000);
+const MAX_SEED = 2 ** 31 - 1;
+export const randomSeed = () => Math.floor(Math.random() * 100000);
 
 export const choices = {
-  scene: { seed: anySeed(), video: false },
+  scene: { seed: randomSeed(), video: false },
   by: "example",
   task: null,
   before: null,
   after: null,
-  turn: 0,
-  seed: anySeed(),
-  colors: null,
+  rotation: 0,
+  seed: randomSeed(),
+  colorSeed: null,
   video: false,
   index: null,
 };
 
-export function asked() {
-  const { scene, by, task, before, after, turn, seed, colors, video, index } = choices;
-  const told = {
-    example: { by, seed, task, before, after, turn, colors, video },
-    goal: { by, task, after },
-    data: { by, index },
+export function taskRequest() {
+  const { scene, by, task: name, before, after, rotation, seed, colorSeed, video, index } = choices;
+  const task = {
+    example: { by, seed, name, drawer_before: before, drawer_after: after, rotation, color_seed: colorSeed, video },
+    goal: { by, name, drawer_after: after },
+    dataset: { by, index },
   }[by];
-  return { scene: { ...scene }, told };
+  return { scene: { ...scene }, task };
 }
 
-// A new scene brings its own task; the example then follows it, unless it is one of the dataset's.
+// A new scene has its own task, and the example follows it, unless it is a task of the dataset.
 export function followScene() {
   Object.assign(choices, { task: null, before: null, after: null });
 }
@@ -39,47 +39,48 @@ export function surprise(tasks) {
     task,
     before: Math.round(100 * before) / 100,
     after: Math.round(100 * Math.max(0, after)) / 100,
-    turn: 5 * Math.round(36 * (Math.random() - 0.5) * Math.random() * 2),
-    seed: anySeed(),
-    colors: anySeed(),
+    rotation: 5 * Math.round(36 * (Math.random() - 0.5) * Math.random() * 2),
+    seed: randomSeed(),
+    colorSeed: randomSeed(),
     video: Math.random() < 0.25,
   });
 }
 
 export function asInThePaper() {
-  Object.assign(choices, { task: null, before: null, after: null, turn: 0, seed: anySeed(), colors: null, video: false });
+  followScene();
+  Object.assign(choices, { rotation: 0, seed: randomSeed(), colorSeed: null, video: false });
 }
 
-const whole = (text) => (/^\d{1,10}$/.test(text ?? "") && Number(text) <= HIGHEST ? Number(text) : null);
+const seedOf = (text) => (/^\d{1,10}$/.test(text ?? "") && Number(text) <= MAX_SEED ? Number(text) : null);
 const between = (text, low, high) => {
   const number = text === null || text === "" ? NaN : Number(text);
   return Number.isFinite(number) && number >= low && number <= high ? number : null;
 };
 
-export function readAddress() {
+export function readUrl() {
   const given = new URLSearchParams(location.hash.slice(1));
-  choices.scene.seed = whole(given.get("scene")) ?? choices.scene.seed;
+  choices.scene.seed = seedOf(given.get("scene")) ?? choices.scene.seed;
   choices.scene.video = given.get("scene-video") === "1";
-  choices.seed = whole(given.get("place")) ?? choices.seed;
-  choices.colors = whole(given.get("colours"));
-  choices.index = whole(given.get("point"));
+  choices.seed = seedOf(given.get("example")) ?? choices.seed;
+  choices.colorSeed = seedOf(given.get("colors"));
+  choices.index = seedOf(given.get("index"));
   choices.task = given.get("task");
   choices.before = between(given.get("before"), 0, 1);
   choices.after = between(given.get("after"), 0, 1);
-  choices.turn = between(given.get("turn"), -180, 180) ?? 0;
+  choices.rotation = between(given.get("rotation"), -180, 180) ?? 0;
   choices.video = given.get("video") === "1";
   const by = given.get("by");
-  choices.by = by === "goal" || (by === "data" && choices.index !== null) ? by : "example";
+  choices.by = by === "goal" || (by === "dataset" && choices.index !== null) ? by : "example";
 }
 
-export function writeAddress() {
-  const { scene, by, task, before, after, turn, seed, colors, video, index } = choices;
-  const shown = { scene: scene.seed, "scene-video": scene.video ? 1 : null, by: by === "example" ? null : by };
-  if (by === "data") shown.point = index;
-  else Object.assign(shown, { task, before, after });
+export function writeUrl() {
+  const { scene, by, task, before, after, rotation, seed, colorSeed, video, index } = choices;
+  const fields = { scene: scene.seed, "scene-video": scene.video ? 1 : null, by: by === "example" ? null : by };
+  if (by === "dataset") fields.index = index;
+  else Object.assign(fields, { task, before, after });
   if (by === "example") {
-    Object.assign(shown, { place: seed, colours: colors, turn: turn || null, video: video ? 1 : null });
+    Object.assign(fields, { example: seed, colors: colorSeed, rotation: rotation || null, video: video ? 1 : null });
   }
-  const kept = Object.entries(shown).filter(([, value]) => value !== null);
-  history.replaceState(null, "", "#" + new URLSearchParams(kept));
+  const given = Object.entries(fields).filter(([, value]) => value !== null);
+  history.replaceState(null, "", "#" + new URLSearchParams(given));
 }

@@ -1,84 +1,84 @@
-// The controls: they show what is chosen, and say when it changes.
+// The form controls: they show the choices and report changes.
 
-import { anySeed, asInThePaper, choices, followScene, surprise } from "./choices.js";
+import { asInThePaper, choices, followScene, randomSeed, surprise } from "./choices.js";
 
 const $ = (id) => document.getElementById(id);
-const TASKS = { drawer: "set the drawer", button: "press the button" };
+const TASKS = { drawer: "Move the drawer", button: "Press the button" };
 
-// `changed(scene)` hears of every choice; `scene` is true when it is another scene.
-export function wire(tasks, byExample, changed) {
-  const there = $("there-form");
-  const here = $("here-form");
-  $("task").append(...tasks.map((task) => segment("task", task, TASKS[task] ?? task)));
-  $("task").classList.toggle("lonely", tasks.length < 2);
-  if (!byExample) {
-    for (const one of there.elements.by) one.disabled = one.value !== "goal";
+// `changed(scene)` is called after every change; `scene` is true if the agent's scene changed.
+export function connectForms(tasks, supportsAnalogy, changed) {
+  const exampleForm = $("example-form");
+  const sceneForm = $("scene-form");
+  $("task").append(...tasks.map((task) => radioButton("task", task, TASKS[task] ?? task)));
+  if (!supportsAnalogy) {
+    for (const input of exampleForm.elements.by) input.disabled = input.value !== "goal";
     choices.by = "goal";
   }
-  there.addEventListener("submit", (event) => event.preventDefault());
-  here.addEventListener("submit", (event) => event.preventDefault());
-  there.addEventListener("input", (event) => {
-    if (readThere(event.target)) changed(false);
+  for (const form of [exampleForm, sceneForm]) form.addEventListener("submit", (event) => event.preventDefault());
+  exampleForm.addEventListener("input", (event) => {
+    if (readExampleControl(event.target)) changed(false);
   });
-  here.addEventListener("input", (event) => {
-    if (readHere(event.target)) changed(true);
+  sceneForm.addEventListener("input", (event) => {
+    if (readSceneControl(event.target)) changed(true);
   });
   $("surprise").addEventListener("click", () => {
     surprise(tasks);
     changed(false);
   });
-  $("plain").addEventListener("click", () => {
+  $("paper").addEventListener("click", () => {
     asInThePaper();
     changed(false);
   });
-  $("another").addEventListener("click", () => {
-    choices.scene.seed = anySeed();
+  $("new-scene").addEventListener("click", () => {
+    choices.scene.seed = randomSeed();
     followScene();
     changed(true);
   });
 }
 
-export function usePoint(index) {
-  Object.assign(choices, { by: "data", index });
+export function useDatasetTask(index) {
+  Object.assign(choices, { by: "dataset", index });
 }
 
-// `scene` is what the server says of the scene, `here` of what is asked in it.
-export function showChoices(scene, here) {
-  const there = $("there-form").elements;
-  const task = choices.task ?? here?.task ?? scene?.task;
-  $("by-data").hidden = choices.index === null;
-  check(there.by, choices.by);
-  if (there.task) check(there.task, task);
-  slide(there.before, 100 * (choices.before ?? scene?.before ?? 0), (value) => `${value} %`);
-  slide(there.after, 100 * (choices.after ?? scene?.after ?? 0), (value) => `${value} %`);
-  slide(there.turn, choices.turn, (value) => (Number(value) ? `${value > 0 ? "+" : ""}${value}°` : "as here"));
-  write(there.seed, choices.seed);
-  write(there.colors, choices.colors ?? "");
-  there.video.checked = choices.video;
-  write($("here-form").elements.seed, choices.scene.seed);
-  $("here-form").elements.video.checked = choices.scene.video;
-  for (const part of document.querySelectorAll("[data-for]")) {
-    const fits = part.dataset.for.split(" ").includes(choices.by);
-    part.hidden = !fits || (part.dataset.task !== undefined && part.dataset.task !== task);
+// `scene` is the server's description of the scene, `current` of the scene with the current task.
+export function showChoices(scene, current) {
+  const example = $("example-form").elements;
+  const task = choices.task ?? current?.task ?? scene?.task;
+  $("by-dataset").hidden = choices.index === null;
+  check(example.by, choices.by);
+  if (example.task) check(example.task, task);
+  slide(example.before, 100 * (choices.before ?? scene?.drawer_before ?? 0), percentOpen);
+  slide(example.after, 100 * (choices.after ?? scene?.drawer_after ?? 0), percentOpen);
+  slide(example.rotation, choices.rotation, (value) => `${value > 0 ? "+" : ""}${value}°`);
+  write(example.seed, choices.seed);
+  write(example.colorSeed, choices.colorSeed ?? "");
+  example.video.checked = choices.video;
+  write($("scene-form").elements.seed, choices.scene.seed);
+  $("scene-form").elements.video.checked = choices.scene.video;
+  for (const element of document.querySelectorAll("[data-for]")) {
+    const applies = element.dataset.for.split(" ").includes(choices.by);
+    element.hidden = !applies || (element.dataset.task !== undefined && element.dataset.task !== task);
   }
 }
 
-function readThere(control) {
+const percentOpen = (value) => `${value} %`;
+
+function readExampleControl(control) {
   const { name, value } = control;
   if (!control.checkValidity()) return false;
   if (name === "by" || name === "task") choices[name] = value;
   else if (name === "before" || name === "after") {
     choices[name] = Number(value) / 100;
-    control.nextElementSibling.value = `${value} %`;
-  } else if (name === "turn") choices.turn = Number(value);
+    control.nextElementSibling.value = percentOpen(value);
+  } else if (name === "rotation") choices.rotation = Number(value);
   else if (name === "video") choices.video = control.checked;
-  else if (name === "colors") choices.colors = value === "" ? null : Number(value);
+  else if (name === "colorSeed") choices.colorSeed = value === "" ? null : Number(value);
   else if (name === "seed") choices.seed = Number(value);
   else return false;
   return true;
 }
 
-function readHere(control) {
+function readSceneControl(control) {
   if (!control.checkValidity()) return false;
   if (control.name === "video") choices.scene.video = control.checked;
   else if (control.name === "seed") {
@@ -88,7 +88,7 @@ function readHere(control) {
   return true;
 }
 
-function segment(name, value, text) {
+function radioButton(name, value, text) {
   const label = document.createElement("label");
   const input = Object.assign(document.createElement("input"), { type: "radio", name, value });
   const span = document.createElement("span");
@@ -98,16 +98,16 @@ function segment(name, value, text) {
 }
 
 function check(group, value) {
-  for (const one of group instanceof RadioNodeList ? group : [group]) one.checked = one.value === value;
+  for (const input of group instanceof RadioNodeList ? group : [group]) input.checked = input.value === value;
 }
 
-function slide(input, value, say) {
+function slide(input, value, format) {
   if (document.activeElement !== input) input.value = value;
-  input.nextElementSibling.value = say(input.value);
-  input.setAttribute("aria-valuetext", say(input.value));
+  input.nextElementSibling.value = format(input.value);
+  input.setAttribute("aria-valuetext", format(input.value));
 }
 
-// A number that is being typed is not to be replaced under the visitor's fingers.
+// Does not replace a number while the visitor is typing it.
 function write(input, value) {
   if (document.activeElement !== input) input.value = value;
 }

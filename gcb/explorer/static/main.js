@@ -1,195 +1,195 @@
-// The page: an example, a scene, and an agent that is to do here what was done there.
+// The page: an example, a scene, and an agent that does the example's task in its own scene.
 
-import { ask, latest, lines, Refusal, Unreachable } from "./api.js";
-import { asked, choices, readAddress, writeAddress } from "./choices.js";
-import { Film } from "./film.js";
-import { showChoices, usePoint, wire } from "./forms.js";
+import { hideAnalysis, showAnalysis } from "./analysis.js";
+import { fetchJson, fetchLines, latest, RequestError, Unreachable } from "./api.js";
+import { choices, readUrl, taskRequest, writeUrl } from "./choices.js";
+import { EpisodePlayer } from "./episode.js";
+import { connectForms, showChoices, useDatasetTask } from "./forms.js";
 import { TaskMap } from "./map.js";
-import { notice, sentence, watch } from "./status.js";
-import { showNothing, showUnderstood } from "./understood.js";
+import { sentence, showNotice, watchStatus } from "./status.js";
 
 const $ = (id) => document.getElementById(id);
-const film = new Film();
+const player = new EpisodePlayer();
 const map = new TaskMap(useTask);
-let scene = null; // what the server says of the scene
-let here = null; // and of what is asked in it
-let mapState = null;
-let episode = null; // ends the episode under way
+let scene = null; // the server's description of the scene
+let current = null; // the same with the current task
+let mapStatus = null;
+let episode = null; // aborts the running episode
 
-// ---- choosing ------------------------------------------------------------------------------------------------
+// ---- choosing a task -----------------------------------------------------------------------------------------
 
-const PAUSE = 120; // ms in which another choice, or a slider's next position, takes this one's place
+const DEBOUNCE_MS = 120; // a newer choice, or a slider's next position, within this time replaces the older one
 
 function changed(newScene) {
   if (newScene) scene = null;
   stop();
-  writeAddress();
+  writeUrl();
   showChoices(scene, null);
-  refresh().catch(complain);
+  refresh().catch(showError);
 }
 
 const refresh = latest(async (signal) => {
   document.body.classList.add("busy");
-  $("do-it").disabled = true; // at once: what is shown is no longer what is asked
+  $("run").disabled = true; // at once: the page no longer shows the chosen task
   try {
-    await new Promise((resume) => setTimeout(resume, PAUSE));
+    await new Promise((resume) => setTimeout(resume, DEBOUNCE_MS));
     if (!scene) {
-      scene = await ask("/api/scene", choices.scene, signal);
-      film.reset(scene.image);
+      scene = await fetchJson("/api/scene", choices.scene, signal);
+      player.reset(scene.image);
       showChoices(scene, null);
     }
-    const told = await ask("/api/told", asked(), signal);
-    here = told.here;
-    showTold(told);
-    await understand(told.here.task, signal);
+    const task = await fetchJson("/api/task", taskRequest(), signal);
+    current = task.scene;
+    showTask(task);
+    await analyse(current.task, signal);
   } finally {
     if (!signal.aborted) document.body.classList.remove("busy");
   }
 });
 
-function showTold(told) {
-  $("there-error").hidden = true;
-  film.reset(scene.image);
+function showTask(task) {
+  $("example-error").hidden = true;
+  player.reset(scene.image);
   const byGoal = choices.by === "goal";
-  $("before").src = told.before;
-  $("after").src = told.after;
-  $("before-caption").textContent = byGoal ? "the scene now" : "before";
-  $("after-caption").textContent = byGoal ? "the goal image" : "after";
-  for (const id of ["before", "after"]) $(id).parentElement.classList.toggle("pixels", choices.by === "data");
-  $("there-title").textContent = byGoal ? "The goal" : "There";
-  document.querySelector(".as").classList.toggle("mute", byGoal);
-  $("there-words").textContent = told.words;
-  $("here-words").textContent = told.here.done ? "it is so already: leave it" : told.here.words;
-  verdict("Press “Do it” and watch.");
-  doButton("Do it", false);
-  showChoices(scene, told.here);
-  $("do-it").disabled = false;
+  $("before").src = task.before_image;
+  $("after").src = task.after_image;
+  $("before-caption").textContent = byGoal ? "current state" : "before";
+  $("after-caption").textContent = byGoal ? "goal image" : "after";
+  for (const id of ["before", "after"]) $(id).parentElement.classList.toggle("pixels", choices.by === "dataset");
+  $("example-title").textContent = byGoal ? "Goal image" : "Example (before → after)";
+  $("example-label").textContent = task.label;
+  $("scene-label").textContent = current.solved ? "already done: keep it so" : current.label;
+  showOutcome("Press “Run” to watch the agent.");
+  setRunButton("Run", false);
+  showChoices(scene, current);
+  $("run").disabled = false;
 }
 
-async function understand(task, signal) {
+async function analyse(task, signal) {
   map.ring([]);
-  if (!mapState || !["neighbours", "ready"].includes(mapState.state)) {
-    showNothing(mapState ? sentence(mapState.what) : "");
+  if (!mapStatus || !["embedded", "ready"].includes(mapStatus.state)) {
+    hideAnalysis(mapStatus ? sentence(mapStatus.detail) : "");
     return;
   }
   try {
-    const found = await ask("/api/understand", asked(), signal);
-    showUnderstood(found, task, useTask);
-    map.ring(found.neighbours.map((one) => one.index));
+    const analysis = await fetchJson("/api/analysis", taskRequest(), signal);
+    showAnalysis(analysis, task, useTask);
+    map.ring(analysis.neighbours.map((neighbour) => neighbour.index));
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    showNothing(error.message); // the agent can act all the same
+    if (!(error instanceof RequestError)) throw error;
+    hideAnalysis(sentence(error.message)); // the agent can be run all the same
   }
 }
 
 function useTask(index) {
-  usePoint(index);
+  useDatasetTask(index);
   changed(false);
-  $("there-title").scrollIntoView({ block: "nearest" });
+  $("example-title").scrollIntoView({ block: "nearest" });
 }
 
-function complain(error) {
-  if (error instanceof Unreachable) return; // the watch says so
+function showError(error) {
+  if (error instanceof Unreachable) return; // watchStatus shows it
   if (!scene) {
-    notice(error.message, "bad");
+    showNotice(sentence(error.message), "bad");
     return;
   }
-  $("there-error").textContent = error.message;
-  $("there-error").hidden = false;
-  $("do-it").disabled = true;
+  $("example-error").textContent = sentence(error.message);
+  $("example-error").hidden = false;
+  $("run").disabled = true;
 }
 
-// ---- doing ---------------------------------------------------------------------------------------------------
+// ---- running an episode --------------------------------------------------------------------------------------
 
 function stop() {
   episode?.abort();
   episode = null;
 }
 
-async function doIt() {
+async function runOrStop() {
   if (episode) {
     stop();
-    verdict(`Stopped at step ${Math.max(0, film.steps.length - 1)}.`);
+    showOutcome(`Stopped at step ${Math.max(0, player.steps.length - 1)}.`);
     return;
   }
   const mine = (episode = new AbortController());
-  doButton("Stop", true);
-  verdict("The agent is setting off.");
+  setRunButton("Stop", true);
+  showOutcome("Starting the episode …");
   try {
-    for await (const event of lines("/api/play", asked(), mine.signal)) onEvent(event);
+    for await (const event of fetchLines("/api/episode", taskRequest(), mine.signal)) onEvent(event);
   } catch (error) {
-    if (!mine.signal.aborted) verdict(error.message, "failed");
+    if (!mine.signal.aborted) showOutcome(sentence(error.message), "failure");
   } finally {
-    film.enable();
+    player.enable();
     if (episode === mine) episode = null;
-    if (!episode) doButton(film.steps.length ? "Do it again" : "Do it", false);
+    if (!episode) setRunButton(player.steps.length ? "Run again" : "Run", false);
   }
 }
 
 function onEvent(event) {
-  if (event.kind === "waiting") verdict("Other visitors are watching; your turn comes in a moment.");
-  if (event.kind === "start") {
-    film.start(event);
-    verdict("Watch.");
+  if (event.type === "waiting") showOutcome("All simulators are in use; your episode starts in a moment.");
+  if (event.type === "start") {
+    player.start(event);
+    showOutcome("Running …");
   }
-  if (event.kind === "step") film.add(event);
-  if (event.kind === "error") verdict(event.reason, "failed");
-  if (event.kind === "end") {
-    film.end(event);
-    film.onEnd = () => {
-      film.onEnd = null;
-      judge(event);
+  if (event.type === "step") player.add(event);
+  if (event.type === "error") showOutcome(sentence(event.detail), "failure");
+  if (event.type === "end") {
+    player.end(event);
+    player.onEnd = () => {
+      player.onEnd = null;
+      showResult(event);
     };
-    if (!film.playing) film.onEnd(); // the visitor is looking at another step
+    if (!player.playing) player.onEnd(); // the visitor is looking at another step
   }
 }
 
-function judge({ reached_at: reached, at_end: atEnd, expert_reached_at: expert }) {
-  const yardstick = expert === null ? "" : ` The expert needs ${expert} steps.`;
-  if (reached === null) verdict(`Not done in ${film.steps.length - 1} steps.${yardstick}`, "failed");
-  else if (atEnd) verdict(`Done at step ${reached}, and left so.${yardstick}`, "success");
-  else verdict(`Done at step ${reached}, but no longer at the end.${yardstick}`, "success");
+function showResult({ success_step: step, success_at_end: atEnd, expert_success_step: expertStep }) {
+  const expert = expertStep === null ? "" : ` The expert needs ${expertStep} steps.`;
+  if (step === null) showOutcome(`No success in ${player.steps.length - 1} steps.${expert}`, "failure");
+  else if (atEnd) showOutcome(`Success at step ${step}, kept until the end.${expert}`, "success");
+  else showOutcome(`Success at step ${step}, but lost again by the end.${expert}`, "success");
 }
 
-function verdict(text, kind = "") {
-  $("verdict").textContent = text;
-  $("verdict").className = `verdict ${kind}`;
+function showOutcome(text, level = "") {
+  $("outcome").textContent = text;
+  $("outcome").className = `outcome ${level}`;
 }
 
-function doButton(text, running) {
-  $("do-it").textContent = text;
-  $("do-it").classList.toggle("running", running);
+function setRunButton(text, running) {
+  $("run").textContent = text;
+  $("run").classList.toggle("running", running);
 }
 
-// ---- the run -------------------------------------------------------------------------------------------------
+// ---- the run and its map -------------------------------------------------------------------------------------
 
 function onReady(status) {
-  if (status.no_play) return;
-  $("stage").hidden = false;
-  wire(status.tasks, status.supports_analogy, changed);
+  if (status.unavailable) return;
+  $("explorer").hidden = false;
+  connectForms(status.tasks, status.supports_analogy, changed);
   if (!status.tasks.includes(choices.task)) choices.task = null;
-  if (!location.hash) choices.scene.video = choices.video = status.video; // as it was trained
-  if (!status.supports_analogy) notice(`${status.method} cannot be told what to do by an example; show it a goal image instead.`);
+  if (!location.hash) choices.scene.video = choices.video = status.video; // as in training
+  if (!status.supports_analogy) showNotice(`${status.method} cannot be conditioned on an example; give it a goal image instead.`);
   showChoices(null, null);
-  refresh().catch(complain);
+  refresh().catch(showError);
 }
 
-async function onMap(state) {
-  const before = mapState?.state;
-  mapState = state;
-  $("map-state").textContent = state.state === "ready" ? "" : sentence(state.what) + (state.done > 0 && state.done < 1 ? ` (${Math.round(100 * state.done)} %)` : "");
-  $("map-body").hidden = state.state !== "ready";
-  $("shade").hidden = state.state !== "ready";
-  if (state.state === before) return;
-  if (here && before !== "neighbours") await understand(here.task).catch(complain);
-  if (state.state === "ready") map.load(await ask("/api/map"));
+async function onMap(status) {
+  const before = mapStatus?.state;
+  mapStatus = status;
+  const ready = status.state === "ready";
+  const percent = status.progress > 0 && status.progress < 1 ? ` (${Math.round(100 * status.progress)} %)` : "";
+  $("map-status").textContent = ready ? "" : sentence(status.detail) + percent;
+  $("map-body").hidden = $("color-by").hidden = !ready;
+  if (status.state === before) return;
+  if (current && before !== "embedded") await analyse(current.task).catch(showError);
+  if (ready) map.load(await fetchJson("/api/map"));
 }
 
-readAddress();
-$("there-details").open = matchMedia("(min-width: 881px)").matches; // on a phone the pictures come first
-$("do-it").addEventListener("click", doIt);
+readUrl();
+$("example-details").open = matchMedia("(min-width: 881px)").matches; // on a phone the images come first
+$("run").addEventListener("click", runOrStop);
 addEventListener("hashchange", () => {
-  readAddress();
+  readUrl();
   changed(true);
 });
-watch(onReady, onMap);
+watchStatus(onReady, onMap);

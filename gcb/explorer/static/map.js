@@ -1,30 +1,31 @@
-// The map of tasks: points on a canvas, for mouse, finger and arrow keys.
+// The map of tasks: points on a canvas, for mouse, touch and arrow keys.
 
-import { picture } from "./api.js";
+import { taskImage } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const MARGIN = 18;
-const NEAR = 18; // pixels within which a point is meant
+const REACH = 18; // pixels within which the pointer selects a point
 const VIRIDIS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
-const TASK_INK = [[214, 120, 38], [37, 120, 190], [120, 90, 200], [60, 150, 90]];
+const TASK_COLORS = [[214, 120, 38], [37, 120, 190], [120, 90, 200], [60, 150, 90]];
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class TaskMap {
+  // `use(index)` makes a task the example.
   constructor(use) {
     this.use = use;
     this.points = null;
     this.at = null;
     this.ringed = [];
-    this.shade = "value";
+    this.colorBy = "value";
     this.canvas = $("points");
     const box = $("map");
     new ResizeObserver(() => this.draw()).observe(box);
-    box.addEventListener("pointermove", (event) => event.pointerType === "mouse" && this.point(this.find(event)));
-    box.addEventListener("click", (event) => this.choose(event));
+    box.addEventListener("pointermove", (event) => event.pointerType === "mouse" && this.select(this.find(event)));
+    box.addEventListener("click", (event) => this.click(event));
     box.addEventListener("keydown", (event) => this.key(event));
     $("use-point").addEventListener("click", () => this.at !== null && this.use(this.at));
-    $("shade").addEventListener("change", (event) => {
-      this.shade = event.target.value;
+    $("color-by").addEventListener("change", (event) => {
+      this.colorBy = event.target.value;
       this.draw();
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -34,24 +35,24 @@ export class TaskMap {
     this.points = points;
     this.tasks = [...new Set(points.task)].sort();
     const sorted = [...points.value].sort((a, b) => a - b);
-    const part = (share) => sorted[Math.floor(share * (sorted.length - 1))];
-    this.low = part(0.02);
-    this.high = Math.max(part(0.98), this.low + 1e-9);
+    const quantile = (q) => sorted[Math.floor(q * (sorted.length - 1))];
+    this.low = quantile(0.02);
+    this.high = Math.max(quantile(0.98), this.low + 1e-9);
     this.draw();
     this.ring(this.ringed);
   }
 
   ring(indices) {
     this.ringed = indices;
-    if (this.at === null && indices.length) this.point(indices[0]);
+    if (this.at === null && indices.length) this.select(indices[0]);
     this.draw();
   }
 
-  choose(event) {
-    const found = this.find(event);
-    if (found === null) return;
-    this.point(found);
-    if (event.pointerType !== "touch") this.use(found);
+  click(event) {
+    const index = this.find(event);
+    if (index === null) return;
+    this.select(index);
+    if (event.pointerType !== "touch") this.use(index);
   }
 
   key(event) {
@@ -59,18 +60,18 @@ export class TaskMap {
     if (event.key === "Enter" || event.key === " ") {
       if (this.at !== null) this.use(this.at);
     } else if (DIRECTIONS[event.key]) {
-      this.point(this.at === null ? 0 : this.beside(DIRECTIONS[event.key]));
+      this.select(this.at === null ? 0 : this.neighbour(DIRECTIONS[event.key]));
     } else return;
     event.preventDefault();
   }
 
-  point(index) {
+  select(index) {
     if (index === null || index === this.at || !this.points) return;
     this.at = index;
     $("point-card").hidden = false;
-    $("point-state").src = picture(index, "state");
-    $("point-goal").src = picture(index, "goal");
-    $("point-words").textContent = `${this.points.words[index]} · value ${this.points.value[index].toFixed(2)}`;
+    $("point-state").src = taskImage(index, "state");
+    $("point-goal").src = taskImage(index, "goal");
+    $("point-label").textContent = `${this.points.label[index]} · value ${this.points.value[index].toFixed(2)}`;
     this.draw();
   }
 
@@ -79,30 +80,30 @@ export class TaskMap {
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     let best = null;
-    let nearest = NEAR ** 2;
+    let nearest = REACH ** 2;
     for (let index = 0; index < this.points.x.length; index++) {
-      const [px, py] = this.place(index);
-      const far = (px - x) ** 2 + (py - y) ** 2;
-      if (far < nearest) [nearest, best] = [far, index];
+      const [px, py] = this.position(index);
+      const distance = (px - x) ** 2 + (py - y) ** 2;
+      if (distance < nearest) [nearest, best] = [distance, index];
     }
     return best;
   }
 
-  // The next point in a direction: near, and not far aside.
-  beside([dx, dy]) {
-    const [x, y] = this.place(this.at);
+  // The next point in a direction: close, and not far to the side.
+  neighbour([dx, dy]) {
+    const [x, y] = this.position(this.at);
     let best = this.at;
     let least = Infinity;
     for (let index = 0; index < this.points.x.length; index++) {
-      const [px, py] = this.place(index);
+      const [px, py] = this.position(index);
       const along = (px - x) * dx + (py - y) * dy;
-      const aside = Math.abs((px - x) * dy) + Math.abs((py - y) * dx);
-      if (along > 1 && along + 2.5 * aside < least) [least, best] = [along + 2.5 * aside, index];
+      const sideways = Math.abs((px - x) * dy) + Math.abs((py - y) * dx);
+      if (along > 1 && along + 2.5 * sideways < least) [least, best] = [along + 2.5 * sideways, index];
     }
     return best;
   }
 
-  place(index) {
+  position(index) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     return [
       MARGIN + this.points.x[index] * (width - 2 * MARGIN),
@@ -110,9 +111,9 @@ export class TaskMap {
     ];
   }
 
-  ink(index) {
-    if (this.shade === "task") return TASK_INK[this.tasks.indexOf(this.points.task[index]) % TASK_INK.length];
-    return ramp((this.points.value[index] - this.low) / (this.high - this.low));
+  color(index) {
+    if (this.colorBy === "task") return TASK_COLORS[this.tasks.indexOf(this.points.task[index]) % TASK_COLORS.length];
+    return colormap((this.points.value[index] - this.low) / (this.high - this.low));
   }
 
   draw() {
@@ -121,52 +122,52 @@ export class TaskMap {
     const scale = devicePixelRatio || 1;
     this.canvas.width = width * scale;
     this.canvas.height = height * scale;
-    const pen = this.canvas.getContext("2d");
-    pen.scale(scale, scale);
+    const context = this.canvas.getContext("2d");
+    context.scale(scale, scale);
     const size = width < 500 ? 2.6 : 3.6;
     for (let index = 0; index < this.points.x.length; index++) {
-      pen.fillStyle = `rgba(${this.ink(index).join(",")},0.85)`;
-      disc(pen, ...this.place(index), size);
-      pen.fill();
+      context.fillStyle = `rgba(${this.color(index).join(",")},0.85)`;
+      disc(context, ...this.position(index), size);
+      context.fill();
     }
     const style = getComputedStyle(document.documentElement);
-    for (const index of this.ringed) this.ringAt(pen, index, size + 4, style.getPropertyValue("--there"));
-    if (this.at !== null) this.ringAt(pen, this.at, size + 5, style.getPropertyValue("--ink"));
+    for (const index of this.ringed) this.ringAt(context, index, size + 4, style.getPropertyValue("--example"));
+    if (this.at !== null) this.ringAt(context, this.at, size + 5, style.getPropertyValue("--ink"));
     this.drawLegend();
   }
 
-  ringAt(pen, index, radius, ink) {
-    pen.strokeStyle = ink;
-    pen.lineWidth = 2.5;
-    disc(pen, ...this.place(index), radius);
-    pen.stroke();
+  ringAt(context, index, radius, color) {
+    context.strokeStyle = color;
+    context.lineWidth = 2.5;
+    disc(context, ...this.position(index), radius);
+    context.stroke();
   }
 
   drawLegend() {
-    const parts = [];
-    if (this.shade === "task") {
-      this.tasks.forEach((task, number) => parts.push(swatch(TASK_INK[number % TASK_INK.length]), task));
+    const items = [];
+    if (this.colorBy === "task") {
+      this.tasks.forEach((task, number) => items.push(swatch(TASK_COLORS[number % TASK_COLORS.length]), task));
     } else {
-      const steps = [0, 0.25, 0.5, 0.75, 1].map((share) => swatch(ramp(share)));
-      parts.push("the critic’s value: low", ...steps, "high");
+      const steps = [0, 0.25, 0.5, 0.75, 1].map((fraction) => swatch(colormap(fraction)));
+      items.push("critic’s value: low", ...steps, "high");
     }
-    $("legend").replaceChildren(...parts);
+    $("legend").replaceChildren(...items);
   }
 }
 
-function disc(pen, x, y, radius) {
-  pen.beginPath();
-  pen.arc(x, y, radius, 0, 2 * Math.PI);
+function disc(context, x, y, radius) {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
 }
 
-function ramp(share) {
-  const place = Math.min(0.9999, Math.max(0, share)) * (VIRIDIS.length - 1);
-  const [low, high] = [VIRIDIS[Math.floor(place)], VIRIDIS[Math.floor(place) + 1]];
-  return low.map((part, channel) => Math.round(part + (place % 1) * (high[channel] - part)));
+function colormap(fraction) {
+  const position = Math.min(0.9999, Math.max(0, fraction)) * (VIRIDIS.length - 1);
+  const [low, high] = [VIRIDIS[Math.floor(position)], VIRIDIS[Math.floor(position) + 1]];
+  return low.map((part, channel) => Math.round(part + (position % 1) * (high[channel] - part)));
 }
 
-function swatch(ink) {
-  const made = document.createElement("i");
-  made.style.background = `rgb(${ink.join(",")})`;
-  return made;
+function swatch(color) {
+  const element = document.createElement("i");
+  element.style.background = `rgb(${color.join(",")})`;
+  return element;
 }

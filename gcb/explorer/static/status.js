@@ -1,82 +1,84 @@
-// How things stand: loading, waiting for a checkpoint, failed, gone, out of reach. Each has its own face.
+// The state of the run and of the server: loading, waiting for a checkpoint, failed, deleted, unreachable.
 
-import { ask, Unreachable } from "./api.js";
+import { fetchJson, Unreachable } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const ENVS = { "gcb/ButtonDrawer-v0": "Button and Drawer", "gcb/Drawer-v0": "Drawer" };
-const MODES = { goal: "by goal", strict: "by example", loose: "by loose example" };
+const MODES = { goal: "by goal image", strict: "by example", loose: "by loose example" };
+const DELETED = "The run directory ";
 
-// Asks the server again and again; `onReady` hears once that there is an agent, `onMap` each time the map has changed.
-export async function watch(onReady, onMap) {
+// Polls the server. `onReady` is called once the agent is loaded, `onMap` each time the state of the map changes.
+export async function watchStatus(onReady, onMap) {
   let ready = false;
-  let lost = false;
-  let seen = "";
+  let unreachable = false;
+  let previousMap = "";
   for (;;) {
     try {
-      const status = await ask("/api/run");
-      if (lost) notice(null);
-      lost = false;
-      face(status);
+      const status = await fetchJson("/api/status");
+      if (unreachable) showNotice(null);
+      unreachable = false;
+      showStatus(status);
       if (status.state === "ready" && !ready) {
         ready = true;
         onReady(status);
       }
       const map = JSON.stringify(status.map ?? null);
-      if (ready && map !== seen) {
-        seen = map;
+      if (ready && map !== previousMap) {
+        previousMap = map;
         onMap(status.map);
       }
       const settled = ready && ["ready", "unavailable"].includes(status.map.state);
       await pause(settled ? 4000 : ready ? 800 : 350);
     } catch (error) {
-      lost = true;
-      notice(error instanceof Unreachable ? "The server does not answer. Is gcb explore still running? This page tries again by itself." : error.message, "bad");
-      if (!ready) curtain("No answer", "The server cannot be reached.", false);
+      unreachable = true;
+      const text = "The server does not respond. Is gcb explore still running? This page keeps trying.";
+      showNotice(error instanceof Unreachable ? text : error.message, "bad");
+      if (!ready) showLoading("No response", "The server cannot be reached.", false);
       await pause(1500);
     }
   }
 }
 
-export function notice(text, kind = "") {
+export function showNotice(text, level = "") {
   $("notice").hidden = !text;
-  $("notice").className = `notice ${kind}`;
+  $("notice").className = `notice ${level}`;
   $("notice").textContent = text ?? "";
 }
 
-function face(status) {
+function showStatus(status) {
   document.body.dataset.state = status.state;
   if (status.state === "ready") {
-    facts(status);
-    if (status.no_play) curtain("Nothing to act out", sentence(status.no_play), false);
-    else $("curtain").hidden = true;
-    if (status.gone) notice(`The folder ${status.path} is gone. What you see comes from memory, and goes when the server stops.`, "bad");
-    else if ($("notice").textContent.startsWith("The folder ")) notice(null);
+    showRunInfo(status);
+    if (status.unavailable) showLoading("The agent cannot be run here", sentence(status.unavailable), false);
+    else $("loading").hidden = true;
+    if (status.run_deleted) showNotice(`${DELETED}${status.path} was deleted. The page works from memory until the server stops.`, "bad");
+    else if ($("notice").textContent.startsWith(DELETED)) showNotice(null);
     return;
   }
-  $("curtain").hidden = false;
-  $("stage").hidden = true;
-  if (status.state === "loading") curtain("Loading the agent", "This takes a few seconds.", true);
-  if (status.state === "waiting") curtain("No checkpoint yet", `${status.reason} This page goes on by itself as soon as there is one.`, true);
-  if (status.state === "failed") curtain("This run cannot be shown", `${status.reason} Once that is mended, this page goes on by itself.`, false);
+  $("explorer").hidden = true;
+  const detail = sentence(status.detail);
+  if (status.state === "loading") showLoading("Loading the agent", "This takes a few seconds.", true);
+  if (status.state === "waiting") showLoading("No checkpoint yet", `${detail} The page continues once there is one.`, true);
+  if (status.state === "failed") showLoading("This run cannot be loaded", `${detail} The page retries by itself.`, false);
 }
 
-function curtain(title, text, busy) {
-  $("curtain").hidden = false;
-  $("curtain").classList.toggle("busy", busy);
-  if ($("curtain-title").textContent !== title) $("curtain-title").textContent = title;
-  if ($("curtain-text").textContent !== text) $("curtain-text").textContent = text;
+function showLoading(title, text, busy) {
+  $("loading").hidden = false;
+  $("loading").classList.toggle("busy", busy);
+  if ($("loading-title").textContent !== title) $("loading-title").textContent = title;
+  if ($("loading-text").textContent !== text) $("loading-text").textContent = text;
 }
 
-function facts(status) {
+function showRunInfo(status) {
   const rates = Object.entries(status.success).map(([mode, rate]) => `${Math.round(100 * rate)} % ${MODES[mode] ?? mode}`);
-  const shown = [
-    ["run", status.name],
+  const fields = [
+    ["run", status.run],
     ["method", status.method],
     ["trained", `${status.steps.toLocaleString("en")} steps`],
     ["environment", ENVS[status.env] ?? status.env ?? "unknown"],
     ...(rates.length ? [["success", rates.join(", ")]] : []),
   ];
-  $("facts").replaceChildren(...shown.map(([name, value]) => {
+  $("run-info").replaceChildren(...fields.map(([name, value]) => {
     const item = document.createElement("li");
     const label = document.createElement("b");
     label.textContent = name;

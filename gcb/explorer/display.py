@@ -1,0 +1,59 @@
+"""Images and captions for the page."""
+
+import base64
+import io
+from typing import Literal
+
+import numpy as np
+from PIL import Image
+
+from gcb.analysis.embed import Tasks
+from gcb.analysis.geometry import openings
+from gcb.envs.layout import TRAVEL
+
+ENCODER_OPTIONS = {"jpeg": {"quality": 90, "subsampling": 0}, "png": {"compress_level": 3}}
+
+ImageFormat = Literal["jpeg", "png"]
+
+
+def encode(image: np.ndarray, image_format: ImageFormat) -> bytes:
+    """Encode an RGB image: as JPEG in about a millisecond, or losslessly as PNG, which suits small images only."""
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, image_format, **ENCODER_OPTIONS[image_format])
+    return buffer.getvalue()
+
+
+def data_url(image: np.ndarray, image_format: ImageFormat = "jpeg") -> str:
+    """Return a data URL that contains the encoded image."""
+    return f"data:image/{image_format};base64,{base64.b64encode(encode(image, image_format)).decode()}"
+
+
+def open_fraction(opening: float) -> float:
+    """Convert a drawer's opening from metres to a fraction of its travel."""
+    return float(np.clip(opening / TRAVEL, 0.0, 1.0))
+
+
+def drawer_label(before: float, after: float) -> str:
+    """Describe a drawer task by its openings, as fractions of the travel."""
+    verb = "open" if after > before else "close"
+    return f"{verb} the drawer: {100 * before:.0f} to {100 * after:.0f} %"
+
+
+def button_label(lower_opens: bool) -> str:
+    """Describe a button task; the button moves the lower drawer."""
+    return f"press the button: lower drawer {'opens' if lower_opens else 'closes'}"
+
+
+def task_label(task: str, before: np.ndarray, after: np.ndarray) -> str:
+    """Describe a task by the openings (in metres) of the drawers before and after it."""
+    if task == "button" and len(after) > 1:
+        return button_label(bool(after[1] > TRAVEL / 2))
+    return drawer_label(open_fraction(before[0]), open_fraction(after[0]))
+
+
+def task_labels(tasks: Tasks, pose: np.ndarray | None) -> list[str]:
+    """Describe each task of a dataset; where its hidden states are not those of gcb's environments, by name only."""
+    if pose is None or tasks.hidden_state is None or tasks.hidden_goal is None:
+        return [str(name) for name in tasks.task]
+    before, after = openings(tasks.hidden_state, pose), openings(tasks.hidden_goal, pose)
+    return [task_label(str(name), *change) for name, *change in zip(tasks.task, before, after, strict=True)]
