@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.rows import Row, cpu_medians
 from gcb.analysis.analyse import ANALYSIS_DIR, AnalysisSize, analyse
 from gcb.analysis.neighbours import nearest
-from gcb.analysis.scenes import KEPT
+from gcb.analysis.scenes import CACHE_FILE
 from gcb.data import CollectConfig, collect
 from gcb.runs.config import make_config
 from gcb.training.trainer import train
@@ -52,7 +52,7 @@ def _analysing(folder: Path) -> list[Row]:
         train(config, folder / "data", path, quiet=True)
         if scenes:
             (path / ANALYSIS_DIR).mkdir()
-            shutil.copy(folder / "laptop" / ANALYSIS_DIR / KEPT, path / ANALYSIS_DIR)
+            shutil.copy(folder / "laptop" / ANALYSIS_DIR / CACHE_FILE, path / ANALYSIS_DIR)
         own, children = _cost(lambda path=path: analyse(path, workers=2, quiet=True))
         scenes = scenes or children / 2
         text = f"{own:.0f} s in one process, and {scenes:.0f} s for fresh scenes in two"

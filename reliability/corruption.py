@@ -32,7 +32,7 @@ SEED = 11
 TIMES = {False: 40, True: 4}
 """Corruptions of each part; the cheap ones get more."""
 WHEN = datetime(2024, 1, 1)
-KEY = scenes.Job(EnvSpec("none"), 0)
+KEY = scenes.SceneConfig(EnvSpec("none"), 0)
 
 
 class Part(NamedTuple):
@@ -70,7 +70,7 @@ def build(house: Path) -> Path:
     (house / "own" / "grid.yaml").write_text("methods: [gcb, bc]\nseeds: [0, 1]\nset: {steps: 5}\nepisodes: 3\n")
     (house / "scenes").mkdir()
     fakes: dict[str, Any] = {name: np.arange(24.0).reshape(2, 12) for name in scenes.Scenes.__dataclass_fields__}
-    np.savez_compressed(house / "scenes" / scenes.KEPT, key=np.array(scenes._key(KEY)), **fakes)
+    np.savez_compressed(house / "scenes" / scenes.CACHE_FILE, key=np.array(scenes._cache_key(KEY)), **fakes)
     return house
 
 
@@ -178,10 +178,10 @@ def _sweep(out: Path, data_root: Path) -> Any:
 
 def _kept_scenes(folder: Path) -> Any:
     """Damaged, they are made anew, which is as good as a message."""
-    found = scenes._read(folder / scenes.KEPT, scenes._key(KEY))
+    found = scenes._read_cache(folder / scenes.CACHE_FILE, scenes._cache_key(KEY))
     if found is None:
         raise GCBError("they are made anew")
-    return {name: getattr(found, name).tobytes() for name in scenes.Scenes.__dataclass_fields__}
+    return {name: column.tobytes() for name, column in found.items()}
 
 
 def _settings(folder: Path) -> Any:

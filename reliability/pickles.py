@@ -109,8 +109,8 @@ def _datasets(data: Path, folder: Path, harm: Harmful) -> Iterator[Offer]:
     (folder / "bare.npz").write_bytes(pickle.dumps(harm))
     yield "pickle as .npz", lambda: import_data(folder / "bare.npz", folder / "out", quiet=True)
     kept: dict[str, Any] = {name: objects for name in scenes.Scenes.__dataclass_fields__}
-    job = scenes.Job(EnvSpec("none"), 0)
-    np.savez(folder / scenes.KEPT, key=np.array(scenes._key(job)), **kept)
+    job = scenes.SceneConfig(EnvSpec("none"), 0)
+    np.savez(folder / scenes.CACHE_FILE, key=np.array(scenes._cache_key(job)), **kept)
     yield "kept scenes of objects", lambda: scenes.fresh_scenes(job, 1, folder, quiet=True)
 
 

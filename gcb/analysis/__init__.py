@@ -1,1 +1,1 @@
-"""What an agent's representation knows: neighbours, maps, arithmetic, the numbers behind the pictures, and reports."""
+"""Measure what an agent's representation has learned: neighbours, maps, values and analogy arithmetic."""

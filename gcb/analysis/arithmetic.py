@@ -1,15 +1,15 @@
-"""Analogy arithmetic: the goal that an example means for a state, as a point in ψ's space, and how good it is.
+"""Analogy arithmetic: infer the goal of an analogy as a point in ψ's space, and measure how good it is.
 
-ĝ = ψ(s) + φ(s_a, g_a) - φ(g_a, g_a); the picture of it is its nearest neighbour (ℓ2) among the frames of a test set of
-fresh scenes. The scene's own frames are left out, for its goal is not to be found but inferred; what is found shows
-another cabinet, so that it can be right in two ways:
+ĝ = ψ(s) + φ(s_a, g_a) - φ(g_a, g_a). The point is shown as its nearest neighbour (ℓ2) among the frames of a test set of
+fresh scenes. The scene's own frames are excluded, since its goal is to be inferred, not looked up. The retrieved frame
+shows another cabinet and can be right in two ways:
 
-function    what was to be done is done: `gcb.analysis.geometry.same_function`
+function    the task is done: `gcb.analysis.geometry.same_function`
 pose        the cabinet stands as in s: within 15° and .05 m
 
-Both are counted against neighbours of other points, from chance to the true goal (`POINTS`). An example's cabinet
-stands near that of s (σ 5° and .08 m in each direction), so that pose alone may also be borrowed from the example; the
-point ψ(g_a) says how far that gets.
+Both are compared with the neighbours of other estimates, from chance to the true goal (`ESTIMATES`). An example's
+cabinet stands near that of s (σ 5° and .08 m in each direction), so the pose alone could be copied from the example;
+the estimate ψ(g_a) shows how far that gets.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from gcb.analysis.scenes import Scenes
 from gcb.errors import GCBError
 from gcb.utils.statistics import Estimate, Rate, bootstrap
 
-POINTS = {
+ESTIMATES = {
     "arithmetic": "ψ(s) + φ(s_a, g_a) - φ(g_a, g_a)",
     "psi_difference": "ψ(s) + ψ(g_a) - ψ(s_a)",
     "example_goal": "ψ(g_a): the example itself",
@@ -32,40 +32,12 @@ POINTS = {
     "random": "a random frame",
     "goal": "ψ(g): the true goal",
 }
-"""Whose neighbours are judged."""
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """The neighbours of one kind of point, one for each scene."""
-
-    neighbour: np.ndarray
-    """(n,) index into the test set's frames."""
-    function: np.ndarray
-    """(n,) bool: what was to be done is done."""
-    pose: np.ndarray
-    """(n,) bool: the cabinet stands as in s."""
-    yaw_error: np.ndarray
-    """(n,) degrees"""
-    position_error: np.ndarray
-    """(n,) metres"""
-
-    def summary(self, task: np.ndarray) -> "Summary":
-        """Shares and mean errors with their intervals."""
-        rates = {name: Rate(int(self.function[task == name].sum()), int((task == name).sum())) for name in set(task)}
-        return Summary(
-            function=Rate(int(self.function.sum()), len(self.function)),
-            pose=Rate(int(self.pose.sum()), len(self.pose)),
-            both=Rate(int((self.function & self.pose).sum()), len(self.pose)),
-            yaw_error=bootstrap(np.mean, self.yaw_error),
-            position_error=bootstrap(np.mean, self.position_error),
-            function_by_task={name: rates[name] for name in sorted(rates)},
-        )
+"""Estimates of the goal whose nearest frames are evaluated."""
 
 
 @dataclass(frozen=True)
-class Summary:
-    """How often a kind of point finds the right function and the right pose."""
+class RetrievalMetrics:
+    """How often the nearest frame has the right function and the right pose."""
 
     function: Rate
     pose: Rate
@@ -76,55 +48,77 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Arithmetic:
-    """What came of the arithmetic on a test set."""
+class Retrieval:
+    """The frame nearest to one estimate of the goal, for each scene."""
 
-    judged: dict[str, Judged]
-    """By the name of the point (`POINTS`), as far as the method has what it needs."""
-    towards: Rate | None
-    """How often ĝ is nearer to ψ(g) than ψ(s) is: whether the step goes in the right direction at all."""
+    neighbour: np.ndarray
+    """(n,) index into the test set's frames."""
+    function: np.ndarray
+    """(n,) bool: the task is done."""
+    pose: np.ndarray
+    """(n,) bool: the cabinet stands as in s."""
+    yaw_error: np.ndarray
+    """(n,) degrees"""
+    position_error: np.ndarray
+    """(n,) metres"""
+
+    def metrics(self, task: np.ndarray) -> RetrievalMetrics:
+        """Return rates and mean errors with their intervals; `task` names each scene's task."""
+        return RetrievalMetrics(
+            function=_rate(self.function),
+            pose=_rate(self.pose),
+            both=_rate(self.function & self.pose),
+            yaw_error=bootstrap(np.mean, self.yaw_error),
+            position_error=bootstrap(np.mean, self.position_error),
+            function_by_task={name: _rate(self.function[task == name]) for name in sorted(set(task))},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ArithmeticResult:
+    """The result of analogy arithmetic on a test set."""
+
+    retrievals: dict[str, Retrieval]
+    """By name (`ESTIMATES`), for the estimates that the method can compute."""
+    closer_to_goal: Rate | None
+    """How often ĝ is nearer to ψ(g) than ψ(s) is: whether the step has the right direction at all."""
 
 
 def infer_goal(agent: Agent, state: np.ndarray, example: Example) -> np.ndarray:
-    """The goal that the example (s_a, g_a) means for `state`: ψ(s) + φ(s_a, g_a) - φ(g_a, g_a), single or batched."""
+    """Return ψ(s) + φ(s_a, g_a) - φ(g_a, g_a), the goal of the example (s_a, g_a) for `state`; single or batched."""
     before, after = example
     return agent.psi(state) + agent.phi(before, after) - agent.phi(after, after)
 
 
-def measure(agent: Agent, scenes: Scenes, seed: int) -> Arithmetic:
-    """Judge the neighbours of every kind of point; `seed` draws the random ones."""
+def evaluate_arithmetic(agent: Agent, scenes: Scenes, seed: int) -> ArithmeticResult:
+    """Evaluate the frame nearest to each estimate of the goal; `seed` selects the random frames."""
     if len(scenes) < 2:
-        raise GCBError(f"the test set has {len(scenes)} scenes; at least 2 are needed: a neighbour is of another one.")
+        raise GCBError(f"the test set has {len(scenes)} scenes; at least 2 are needed.")
     if reason := missing_embeddings(agent).get("psi"):
-        raise GCBError(f"{reason}: no arithmetic.")
-    points = _points(agent, scenes)
+        raise GCBError(f"{reason}: analogy arithmetic needs it.")
+    points = _estimates(agent, scenes)
     keys, own = in_batches(agent.psi, scenes.frames), np.arange(len(scenes))
     found = {name: nearest(point, keys, exclude=(own, scenes.scene))[0][:, 0] for name, point in points.items()}
-    found["random"] = _random_others(scenes, np.random.default_rng(seed))
-    towards = None
+    found["random"] = _random_frames(scenes, np.random.default_rng(seed))
+    closer_to_goal = None
     if "arithmetic" in points:
-        closer = _length(points["arithmetic"] - points["goal"]) < _length(points["state"] - points["goal"])
-        towards = Rate(int(closer.sum()), len(closer))
-    return Arithmetic({name: judge(scenes, found[name]) for name in POINTS if name in found}, towards)
+        before, after = (np.linalg.norm(points[name] - points["goal"], axis=1) for name in ("state", "arithmetic"))
+        closer_to_goal = _rate(after < before)
+    retrievals = {name: evaluate_retrieval(scenes, found[name]) for name in ESTIMATES if name in found}
+    return ArithmeticResult(retrievals, closer_to_goal)
 
 
-def judge(scenes: Scenes, neighbour: np.ndarray) -> Judged:
+def evaluate_retrieval(scenes: Scenes, neighbour: np.ndarray) -> Retrieval:
     """Compare one frame of the test set for each scene with that scene's goal and pose."""
     hidden, pose = scenes.hidden[neighbour], scenes.pose[scenes.scene[neighbour]]
-    yaw, position = pose_error(pose, scenes.pose)
-    return Judged(
-        neighbour,
-        same_function(hidden, pose, scenes.hidden_goal, scenes.pose, scenes.task == "button"),
-        same_pose(pose, scenes.pose),
-        yaw,
-        position,
-    )
+    function = same_function(hidden, pose, scenes.hidden_goal, scenes.pose, scenes.task == "button")
+    return Retrieval(neighbour, function, same_pose(pose, scenes.pose), *pose_error(pose, scenes.pose))
 
 
-def _points(agent: Agent, scenes: Scenes) -> dict[str, np.ndarray]:
-    """(n, d) the points of each kind that the method can make."""
-    kinds = ("state", "goal", "example_state", "example_goal")
-    psi = {name: in_batches(agent.psi, getattr(scenes, name)) for name in kinds}
+def _estimates(agent: Agent, scenes: Scenes) -> dict[str, np.ndarray]:
+    """Return the (n, d) points of each estimate that the method can compute."""
+    names = ("state", "goal", "example_state", "example_goal")
+    psi = {name: in_batches(agent.psi, getattr(scenes, name)) for name in names}
     points = {name: psi[name] for name in ("state", "goal", "example_goal")}
     points["psi_difference"] = psi["state"] + psi["example_goal"] - psi["example_state"]
     if "phi" not in missing_embeddings(agent):
@@ -133,11 +127,11 @@ def _points(agent: Agent, scenes: Scenes) -> dict[str, np.ndarray]:
     return points
 
 
-def _random_others(scenes: Scenes, rng: np.random.Generator) -> np.ndarray:
-    """A frame of another scene for each scene."""
+def _random_frames(scenes: Scenes, rng: np.random.Generator) -> np.ndarray:
+    """Sample a frame of another scene for each scene."""
     other = (np.arange(len(scenes)) + rng.integers(1, len(scenes), size=len(scenes))) % len(scenes)
     return other + len(scenes) * rng.integers(3, size=len(scenes))
 
 
-def _length(rows: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(rows, axis=1)
+def _rate(success: np.ndarray) -> Rate:
+    return Rate(int(success.sum()), len(success))

@@ -1,4 +1,4 @@
-"""Tasks drawn from a dataset, as an agent sees them: φ, ψ and the critic's value."""
+"""Tasks sampled from a dataset with an agent's embeddings of them: φ, ψ and the critic's value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -13,21 +13,21 @@ from gcb.data import Dataset
 from gcb.envs import ENVS
 from gcb.errors import GCBError
 
-BATCH = 256
+BATCH_SIZE = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """n tasks (s, g), one in each row. What the method or the dataset does not have is None."""
+    """n tasks (s, g), one in each row. Fields that the method or the dataset does not have are None."""
 
     state_frame: np.ndarray
-    """(n,) frame of s in the dataset."""
+    """(n,) index of s in the dataset's frames."""
     goal_frame: np.ndarray
-    """(n,) frame of g in the dataset."""
+    """(n,) index of g in the dataset's frames."""
     episode: np.ndarray
-    """(n,) the episode that both belong to."""
+    """(n,) the episode of both."""
     task: np.ndarray
-    """(n,) the task's name; "all" where the dataset tells none apart."""
+    """(n,) the task's name; "all" if the dataset does not distinguish tasks."""
     value: np.ndarray
     """(n,) the critic's V(s, g)."""
     phi: np.ndarray | None = None
@@ -39,15 +39,15 @@ class Tasks:
     hidden_state: np.ndarray | None = None
     """(n, D) the hidden state of s."""
     hidden_goal: np.ndarray | None = None
-    """(n, D) the hidden state of g, as its picture shows it."""
+    """(n, D) the hidden state of g, as its image shows it."""
 
     def __len__(self) -> int:
         return len(self.state_frame)
 
-    def rows(self, chosen: Any) -> "Tasks":
-        """Some of the tasks: `chosen` is a slice, or an array of numbers or booleans."""
-        parts = {one.name: getattr(self, one.name) for one in fields(self)}
-        return replace(self, **{name: part[chosen] for name, part in parts.items() if part is not None})
+    def rows(self, index: Any) -> "Tasks":
+        """Return the tasks selected by a slice or an array of indices or booleans."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: column[index] for name, column in columns.items() if column is not None})
 
 
 def sample_tasks(
@@ -56,39 +56,40 @@ def sample_tasks(
     count: int,
     seed: int,
     *,
-    batch: int = BATCH,
+    batch_size: int = BATCH_SIZE,
     advance: Callable[[int], object] | None = None,
 ) -> Tasks:
-    """`count` different tasks, in random order: s any frame that an action was taken in, g its episode's goal.
+    """Sample `count` different tasks in random order: s is any frame with an action, g its episode's goal.
 
-    A dataset without goals of its own has each episode's last frame in their place; episodes without a goal among
-    others with one are left out. If there are fewer tasks than `count`, all of them. `advance` is told how many more
-    are done.
+    If no episode has a goal, its last frame takes that place; otherwise episodes without one are skipped. Returns all
+    tasks if there are fewer than `count`. Calls `advance` with the number of tasks embedded since the last call.
     """
     if count < 1:
         raise GCBError(f"count is {count}; it must be at least 1.")
-    state, goal, episode = _draw(dataset, count, np.random.default_rng(seed))
-    lacks = missing_embeddings(agent)
-    parts: dict[str, list[np.ndarray]] = {}
-    for start in range(0, len(state), batch):
-        rows = slice(start, start + batch)
-        for name, part in _embed(agent, dataset.frames[state[rows]], dataset.frames[goal[rows]], lacks).items():
-            parts.setdefault(name, []).append(part)
+    state, goal, episode = _sample(dataset, count, np.random.default_rng(seed))
+    missing = missing_embeddings(agent)
+    columns: dict[str, list[np.ndarray]] = {}
+    for start in range(0, len(state), batch_size):
+        rows = slice(start, start + batch_size)
+        embeddings = _embed(agent, dataset.frames[state[rows]], dataset.frames[goal[rows]], missing)
+        for name, values in embeddings.items():
+            columns.setdefault(name, []).append(values)
         if advance is not None:
             advance(len(state[rows]))
+    task = _task_names(dataset, episode)
     return Tasks(
         state_frame=state,
         goal_frame=goal,
         episode=episode,
-        task=_names(dataset, episode),
+        task=task,
         hidden_state=None if dataset.states is None else np.asarray(dataset.states[state]),
-        hidden_goal=_hidden_goals(dataset, goal, episode),
-        **{name: np.concatenate(part) for name, part in parts.items()},
+        hidden_goal=_hidden_goals(dataset, goal, episode, task),
+        **{name: np.concatenate(values) for name, values in columns.items()},
     )
 
 
 def missing_embeddings(agent: Agent) -> dict[str, str]:
-    """Which of "phi" and "psi" the agent's method does not have, each with the reason to show to a user."""
+    """Return which of "phi" and "psi" the agent's method does not have, each with a reason for the user."""
     blank = torch.zeros(1, *agent.shapes.observation, device=agent.device)
     if len(agent.shapes.observation) == 3:
         blank = blank.to(torch.uint8)
@@ -101,14 +102,14 @@ def missing_embeddings(agent: Agent) -> dict[str, str]:
     return reasons
 
 
-def in_batches(embed: Callable[..., np.ndarray], *inputs: np.ndarray, batch: int = BATCH) -> np.ndarray:
-    """`embed` applied to rows of the inputs, a batch at a time."""
-    starts = range(0, len(inputs[0]), batch)
-    return np.concatenate([embed(*(one[start : start + batch] for one in inputs)) for start in starts])
+def in_batches(embed: Callable[..., np.ndarray], *inputs: np.ndarray) -> np.ndarray:
+    """Apply `embed` to the rows of the inputs, a batch at a time."""
+    starts = range(0, len(inputs[0]), BATCH_SIZE)
+    return np.concatenate([embed(*(array[start : start + BATCH_SIZE] for array in inputs)) for start in starts])
 
 
-def _draw(dataset: Dataset, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Frames of state and goal, and episode, of some tasks."""
+def _sample(dataset: Dataset, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return state frames, goal frames and episodes of random tasks."""
     goals = np.asarray(dataset.episode_goal_frame)
     if (goals < 0).all():
         goals = np.asarray(dataset.episode_first_frame) + np.asarray(dataset.episode_length)
@@ -118,27 +119,27 @@ def _draw(dataset: Dataset, count: int, rng: np.random.Generator) -> tuple[np.nd
     return dataset.frame_of_transition[transition], goals[episode], episode
 
 
-def _hidden_goals(dataset: Dataset, goal: np.ndarray, episode: np.ndarray) -> np.ndarray | None:
+def _hidden_goals(dataset: Dataset, goal: np.ndarray, episode: np.ndarray, task: np.ndarray) -> np.ndarray | None:
     if dataset.states is None:
         return None
     hidden = np.asarray(dataset.states[goal])
     if dataset.config.get("env") not in ENVS:
         return hidden
-    before = np.asarray(dataset.states[np.asarray(dataset.episode_first_frame)[episode]])
-    return as_shown(hidden, before, _names(dataset, episode) == "button")
+    first = np.asarray(dataset.states[np.asarray(dataset.episode_first_frame)[episode]])
+    return as_shown(hidden, first, task == "button")
 
 
-def _names(dataset: Dataset, episode: np.ndarray) -> np.ndarray:
+def _task_names(dataset: Dataset, episode: np.ndarray) -> np.ndarray:
     if dataset.episode_task is None:
         return np.full(len(episode), "all")
     return np.asarray(dataset.task_names)[np.asarray(dataset.episode_task)[episode]]
 
 
-def _embed(agent: Agent, state: np.ndarray, goal: np.ndarray, lacks: dict[str, str]) -> dict[str, np.ndarray]:
-    """Every embedding that the method has, of one batch."""
-    parts = {"value": agent.value(state, goal=goal)}
-    if "phi" not in lacks:
-        parts["phi"] = agent.phi(state, goal)
-    if "psi" not in lacks:
-        parts |= {"psi_state": agent.psi(state), "psi_goal": agent.psi(goal)}
-    return parts
+def _embed(agent: Agent, state: np.ndarray, goal: np.ndarray, missing: dict[str, str]) -> dict[str, np.ndarray]:
+    """Return every embedding that the method has, for one batch."""
+    embeddings = {"value": agent.value(state, goal=goal)}
+    if "phi" not in missing:
+        embeddings["phi"] = agent.phi(state, goal)
+    if "psi" not in missing:
+        embeddings |= {"psi_state": agent.psi(state), "psi_goal": agent.psi(goal)}
+    return embeddings

@@ -1,11 +1,11 @@
-"""How alike a task and its nearest neighbours in φ are, beside neighbours in pixels and by chance; and φ against V.
+"""How similar tasks and their nearest neighbours in φ are, compared with pixels and chance; and φ against V.
 
-A neighbour is always of another episode, that is, of another scene with other colours, distractors and another pose. Of
-each episode at most one task is looked up, so that the samples are independent. What is compared:
+A neighbour is always from another episode, so it has other colours, distractors and another pose. At most one task of
+each episode is a query, so the samples are independent. Compared are:
 
-same task      whether the neighbour is the same kind of task (drawer or button)
-travel left    how far the drawers still have to go: the norm of the difference over the drawers, in metres
-gripper        where the gripper is, as the cabinet sees it: the distance of the two places, in metres
+same_task        whether the neighbour is an instance of the same task (drawer or button)
+travel_error     how far the drawers have yet to move: the norm of the difference over the drawers, in metres
+gripper_error    the distance between the gripper's positions in the cabinet's frame, in metres
 """
 
 from dataclasses import dataclass
@@ -14,108 +14,108 @@ import numpy as np
 from scipy.stats import rankdata
 
 from gcb.analysis.embed import Tasks
-from gcb.analysis.geometry import gripper_place, travel_left
+from gcb.analysis.geometry import gripper_position, remaining_travel
 from gcb.analysis.neighbours import nearest
 from gcb.data import Dataset
 from gcb.errors import GCBError
 from gcb.utils.statistics import Estimate, Rate, bootstrap
 
-KINDS = {"phi": "nearest in φ", "pixels": "nearest in pixels", "random": "at random"}
+NEIGHBOUR_TYPES = {"phi": "nearest in φ", "pixels": "nearest in pixels", "random": "random"}
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Rows of `Tasks` that were looked up, and for each the row of its neighbour."""
+    """Rows of `Tasks`: queries and the neighbour of each."""
 
     query: np.ndarray
     """(q,)"""
-    found: dict[str, np.ndarray]
-    """(q,) for each of `KINDS`."""
+    nearest: dict[str, np.ndarray]
+    """(q,) for each of `NEIGHBOUR_TYPES`."""
 
-    def rows(self, chosen: list[int]) -> "Neighbours":
-        """Some of them."""
-        return Neighbours(self.query[chosen], {kind: found[chosen] for kind, found in self.found.items()})
+    def rows(self, index: list[int]) -> "Neighbours":
+        """Return some of them."""
+        return Neighbours(self.query[index], {name: rows[index] for name, rows in self.nearest.items()})
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """How alike tasks and their first neighbours are, over all that were looked up. None where it cannot be known."""
+class NeighbourMetrics:
+    """How similar tasks and their neighbours are, over all queries. None if it cannot be known."""
 
     same_task: Rate | None
-    travel_left: Estimate | None
-    gripper: Estimate | None
+    travel_error: Estimate | None
+    gripper_error: Estimate | None
 
 
 @dataclass(frozen=True, eq=False)
 class ValuePairs:
-    """Pairs of tasks of different episodes, each task in one pair."""
+    """Pairs of tasks from different episodes, each task in one pair."""
 
     distance: np.ndarray
-    """(p,) the mean of |φ - φ'| over its dimensions, as `Agent.distance` has it."""
-    gap: np.ndarray
+    """(p,) the mean of |φ - φ'| over its dimensions, as in `Agent.distance`."""
+    value_gap: np.ndarray
     """(p,) |V - V'|"""
 
     def correlations(self) -> dict[str, Estimate]:
-        """Of distance and gap: of the numbers (Pearson) and of their ranks (Spearman)."""
+        """Return Pearson's and Spearman's correlation of distance and value gap."""
         return {
-            "pearson": bootstrap(_correlation, self.distance, self.gap),
-            "spearman": bootstrap(_rank_correlation, self.distance, self.gap),
+            "pearson": bootstrap(_correlation, self.distance, self.value_gap),
+            "spearman": bootstrap(_rank_correlation, self.distance, self.value_gap),
         }
 
 
 def find_neighbours(tasks: Tasks, dataset: Dataset, samples: int, seed: int) -> Neighbours:
-    """The neighbours of up to `samples` tasks among all of them: in φ (ℓ1, the metric's norm), in pixels, by chance."""
+    """Find the neighbours of up to `samples` tasks among all: in φ (ℓ1, the metric's norm), in pixels, at random."""
     if tasks.phi is None:
         raise GCBError("the method has no φ: there are no neighbours in it.")
     _, first = np.unique(tasks.episode, return_index=True)
     query = np.sort(first)[:samples]
-    own = tasks.episode[query], tasks.episode
+    episodes = tasks.episode[query], tasks.episode
     pixels = np.concatenate([_flat(dataset.frames, tasks.state_frame), _flat(dataset.frames, tasks.goal_frame)], 1)
-    chance = np.random.default_rng(seed).random((len(tasks), 1))
+    noise = np.random.default_rng(seed).random((len(tasks), 1))
     return Neighbours(
         query,
         {
-            "phi": nearest(tasks.phi[query], tasks.phi, 1, own, "l1")[0][:, 0],
-            "pixels": nearest(pixels[query], pixels, 1, own)[0][:, 0],
-            # The nearest among random numbers is anyone, and of another episode.
-            "random": nearest(chance[query], chance, 1, own)[0][:, 0],
+            "phi": nearest(tasks.phi[query], tasks.phi, 1, episodes, "l1")[0][:, 0],
+            "pixels": nearest(pixels[query], pixels, 1, episodes)[0][:, 0],
+            # The nearest of random numbers is a random task of another episode.
+            "random": nearest(noise[query], noise, 1, episodes)[0][:, 0],
         },
     )
 
 
 def second_neighbours(tasks: Tasks, neighbours: Neighbours) -> np.ndarray:
-    """(q,) for each task the next neighbour in φ that is of yet another episode than its first."""
-    assert tasks.phi is not None, "find_neighbours comes first"
-    found = []
-    for row, first in zip(neighbours.query, neighbours.found["phi"], strict=True):
-        others = np.flatnonzero(~np.isin(tasks.episode, tasks.episode[[row, first]]))
-        found.append(others[nearest(tasks.phi[[row]], tasks.phi[others], norm="l1")[0][0, 0]] if len(others) else first)
-    return np.array(found)
+    """Return (q,) the next neighbour in φ of each query, from a third episode; the first if there is none."""
+    assert tasks.phi is not None, "find_neighbours checks that there is a φ"
+    second = neighbours.nearest["phi"].copy()
+    for row, (query, first) in enumerate(zip(neighbours.query, neighbours.nearest["phi"], strict=True)):
+        others = np.flatnonzero(~np.isin(tasks.episode, tasks.episode[[query, first]]))
+        if len(others):
+            second[row] = others[nearest(tasks.phi[[query]], tasks.phi[others], norm="l1")[0][0, 0]]
+    return second
 
 
-def compare(tasks: Tasks, pose: np.ndarray | None, query: np.ndarray, neighbour: np.ndarray) -> Likeness:
-    """How alike the tasks in the rows `query` and `neighbour` are; `pose` is that of every task's cabinet, if known."""
-    same = None
+def compare(tasks: Tasks, pose: np.ndarray | None, query: np.ndarray, neighbour: np.ndarray) -> NeighbourMetrics:
+    """Compare the tasks in the rows `query` and `neighbour`; `pose` holds every task's cabinet pose, if known."""
+    same_task = None
     if len(set(tasks.task)) > 1:
         equal = tasks.task[query] == tasks.task[neighbour]
-        same = Rate(int(equal.sum()), len(equal))
+        same_task = Rate(int(equal.sum()), len(equal))
     if pose is None or tasks.hidden_state is None or tasks.hidden_goal is None:
-        return Likeness(same, None, None)
-    left = travel_left(tasks.hidden_state, tasks.hidden_goal, pose)
-    place = gripper_place(tasks.hidden_state, pose)
-    errors = (np.linalg.norm(part[query] - part[neighbour], axis=1) for part in (left, place))
-    return Likeness(same, *(bootstrap(np.mean, error) for error in errors))
+        return NeighbourMetrics(same_task, None, None)
+    travel = remaining_travel(tasks.hidden_state, tasks.hidden_goal, pose)
+    gripper = gripper_position(tasks.hidden_state, pose)
+    errors = (np.linalg.norm(part[query] - part[neighbour], axis=1) for part in (travel, gripper))
+    return NeighbourMetrics(same_task, *(bootstrap(np.mean, error) for error in errors))
 
 
 def pair_values(tasks: Tasks, seed: int) -> ValuePairs:
-    """Tasks in random pairs: how far apart they are in φ, and in value."""
+    """Pair tasks at random and return their distances in φ and in value."""
     if tasks.phi is None:
         raise GCBError("the method has no φ: there are no distances in it.")
-    order = np.random.default_rng(seed).permutation(len(tasks))
-    half = len(tasks) // 2
+    order, half = np.random.default_rng(seed).permutation(len(tasks)), len(tasks) // 2
     left, right = order[:half], order[half : 2 * half]
-    apart = tasks.episode[left] != tasks.episode[right]
-    left, right = left[apart], right[apart]
+    different = tasks.episode[left] != tasks.episode[right]
+    left, right = left[different], right[different]
     distance = np.abs(tasks.phi[left] - tasks.phi[right]).mean(1)
     return ValuePairs(distance, np.abs(tasks.value[left] - tasks.value[right]))
 

@@ -1,4 +1,4 @@
-"""Fresh scenes for a test set: drawn from evaluation seeds, so that no training set can hold them."""
+"""Fresh scenes for a test set: sampled with evaluation seeds, so no training set contains them."""
 
 import hashlib
 import io
@@ -23,19 +23,19 @@ from gcb.utils.progress import Progress
 from gcb.utils.seeding import episode_noise, episode_seed
 from gcb.utils.workers import run_in_order
 
-KEPT, VERSION = "scenes.npz", 2
-LONGEST_WAY = 25
-"""Steps to a moment on the way, at most: the mean length of the expert's episodes."""
+CACHE_FILE, VERSION = "scenes.npz", 3
+MAX_STEPS = 25
+"""Most steps to the intermediate frame: the mean length of the expert's episodes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
-    """n scenes, one in each row: s, a moment on the way, g, and an analogous pair (s_a, g_a), with what is hidden."""
+    """n scenes, one in each row: s, an intermediate frame, g, an analogous pair (s_a, g_a), and the hidden states."""
 
     state: np.ndarray
     """(n, H, W, 3) the first frame."""
-    between: np.ndarray
-    """(n, H, W, 3) the noisy expert at work, after a number of steps drawn at random."""
+    intermediate: np.ndarray
+    """(n, H, W, 3) the noisy expert at work, after a random number of steps."""
     goal: np.ndarray
     """(n, H, W, 3) the goal image."""
     example_state: np.ndarray
@@ -44,89 +44,92 @@ class Scenes:
     """(n, H, W, 3) g_a"""
     hidden_state: np.ndarray
     """(n, D)"""
-    hidden_between: np.ndarray
+    hidden_intermediate: np.ndarray
     """(n, D)"""
     hidden_goal: np.ndarray
     """(n, D) as the goal image shows it."""
     pose: np.ndarray
     """(n, 3) the cabinet's x, y and yaw."""
     task: np.ndarray
-    """(n,) name of the task."""
+    """(n,) the task's name."""
 
     def __len__(self) -> int:
         return len(self.task)
 
     @property
     def frames(self) -> np.ndarray:
-        """(3 n, H, W, 3) the test set: first frames, moments on the way, goals; no frame of any example."""
-        return np.concatenate([self.state, self.between, self.goal])
+        """(3 n, H, W, 3) the test set: first frames, intermediate frames, goals; no frame of any example."""
+        return np.concatenate([self.state, self.intermediate, self.goal])
 
     @property
     def hidden(self) -> np.ndarray:
         """(3 n, D) the hidden states of `frames`."""
-        return np.concatenate([self.hidden_state, self.hidden_between, self.hidden_goal])
+        return np.concatenate([self.hidden_state, self.hidden_intermediate, self.hidden_goal])
 
     @property
     def scene(self) -> np.ndarray:
-        """(3 n,) the scene that each of `frames` is of."""
+        """(3 n,) the scene of each of `frames`."""
         return np.tile(np.arange(len(self)), 3)
 
 
+FIELDS = tuple(field.name for field in fields(Scenes))
+
+
 @dataclass(frozen=True)
-class Job:
-    """What decides every byte of a test set, but for its size."""
+class SceneConfig:
+    """Everything that determines the scenes of a test set, except their number."""
 
     env_spec: EnvSpec
     seed: int
     noise: float = 0.3
 
 
-def fresh_scenes(job: Job, count: int, keep: Path, *, workers: int = 1, quiet: bool = False) -> Scenes:
-    """The first `count` scenes; they are kept in the folder `keep`, and what is kept is not made again."""
-    path, key = keep / KEPT, _key(job)
-    kept = _read(path, key)
-    if kept is not None and len(kept) >= count:
-        return kept if len(kept) == count else _cut(kept, count)
-    SceneRunner(job).close()  # what is impossible is better told here than by a worker that dies of it
-    rows: list[Mapping[str, Any]] = []
-    results = run_in_order(SceneRunner, job, 0, min(workers, count))
-    with closing(results), Progress("fresh scenes", count, "scenes", quiet=quiet) as bar:
-        for row in islice(results, count):
-            rows.append(row)
-            bar.advance()
-    scenes = Scenes(**{one.name: np.stack([row[one.name] for row in rows]) for one in fields(Scenes)})
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, key=np.array(key), **{one.name: getattr(scenes, one.name) for one in fields(Scenes)})
-    with explain_os_errors(path):
-        keep.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, buffer.getvalue())
-    return scenes
+def fresh_scenes(config: SceneConfig, count: int, directory: Path, *, workers: int = 1, quiet: bool = False) -> Scenes:
+    """Return the first `count` scenes, from the cache in `directory` if it has enough of them."""
+    path, key = directory / CACHE_FILE, _cache_key(config)
+    columns = _read_cache(path, key)
+    if columns is None or len(columns["task"]) < count:
+        SceneRunner(config).close()  # fail early, with a clear message instead of a dead worker
+        rows: list[Mapping[str, Any]] = []
+        results = run_in_order(SceneRunner, config, 0, min(workers, count))
+        with closing(results), Progress("fresh scenes", count, "scenes", quiet=quiet) as bar:
+            for row in islice(results, count):
+                rows.append(row)
+                bar.advance()
+        columns = {name: np.stack([row[name] for row in rows]) for name in FIELDS}
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, key=np.array(key), **columns)
+        with explain_os_errors(path):
+            directory.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, buffer.getvalue())
+    return Scenes(**{name: column[:count] for name, column in columns.items()})
 
 
 class SceneRunner:
-    """Makes scene after scene, each from its own seed."""
+    """Builds scenes one after another, each from its own seed."""
 
     renderer = ""
 
-    def __init__(self, job: Job) -> None:
-        if job.env_spec.env not in ENVS:
-            raise GCBError(f"fresh scenes are made in {' or '.join(ENVS)}; the agent's world is {job.env_spec.env!r}")
-        self.job, self.env = job, job.env_spec.make("strict")
+    def __init__(self, config: SceneConfig) -> None:
+        env = config.env_spec.env
+        if env not in ENVS:
+            raise GCBError(f"the agent's environment is {env!r}; fresh scenes need {' or '.join(ENVS)}")
+        self.config, self.env = config, config.env_spec.make("strict")
 
     def run(self, index: int) -> dict[str, Any]:
-        job = self.job
-        observation, info = self.env.reset(seed=episode_seed("eval", job.seed, index))
+        seed = self.config.seed
+        observation, info = self.env.reset(seed=episode_seed("eval", seed, index))
         example, numbers = info["example"], dict(flatten_scene(info["scene"]))
         button_task = np.array([info["task"] == "button"])
-        image, hidden = self._moment(episode_noise("eval", job.seed, index))
+        image, hidden = self._play(episode_noise("eval", seed, index))
         return {
             "state": observation["observation"],
-            "between": image,
+            "intermediate": image,
             "goal": observation["desired_goal"],
             "example_state": example.state_image,
             "example_goal": example.goal_image,
             "hidden_state": info["state"],
-            "hidden_between": hidden,
+            "hidden_intermediate": hidden,
             "hidden_goal": as_shown(info["goal_state"][None], info["state"][None], button_task)[0],
             "pose": np.array([numbers["cabinet_xy.0"], numbers["cabinet_xy.1"], numbers["cabinet_yaw"]]),
             "task": np.array(info["task"]),
@@ -135,35 +138,30 @@ class SceneRunner:
     def close(self) -> None:
         self.env.close()
 
-    def _moment(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """What the noisy expert has come to after some steps, or at success: picture and hidden state."""
+    def _play(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Play the noisy expert for a random number of steps or until success; return image and hidden state."""
         from gcb.envs.expert import play_expert
 
-        steps = int(rng.integers(1, LONGEST_WAY + 1))
+        steps = int(rng.integers(1, MAX_STEPS + 1))
         env: Any = self.env.unwrapped
-        for step in islice(play_expert(env, self.job.noise, rng), steps):
+        for step in islice(play_expert(env, self.config.noise, rng), steps):
             if step.info["success"]:
                 break
         return step.observation["observation"], step.info["state"]
 
 
-def _key(job: Job) -> str:
-    """Another world, seed or noise is another test set."""
-    plain = {"env": job.env_spec.env, "options": dict(job.env_spec.options), "seed": job.seed, "noise": job.noise}
-    plain |= {"version": VERSION}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
+def _cache_key(config: SceneConfig) -> str:
+    """Return a hash that differs for another environment, seed or noise."""
+    env_spec = config.env_spec
+    values = {"env": env_spec.env, "options": dict(env_spec.options), "seed": config.seed, "noise": config.noise}
+    text = json.dumps({**values, "version": VERSION}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _read(path: Path, key: str) -> Scenes | None:
-    """What was kept, if it is whole and of this key; whatever else is there is made anew."""
+def _read_cache(path: Path, key: str) -> dict[str, np.ndarray] | None:
+    """Return the cached columns; None if there are none, they are damaged, or they have another key."""
     try:
-        kept = Archive(path)
-        if str(kept.array("key")) != key:
-            return None
-        return Scenes(**{one.name: kept.array(one.name) for one in fields(Scenes)})
+        archive = Archive(path)
+        return {name: archive.array(name) for name in FIELDS} if str(archive.array("key")) == key else None
     except (GCBError, KeyError):
         return None
-
-
-def _cut(scenes: Scenes, count: int) -> Scenes:
-    return Scenes(**{one.name: getattr(scenes, one.name)[:count] for one in fields(Scenes)})

@@ -83,9 +83,9 @@ class Report:
 
 def number_tables(numbers: Mapping[str, Any]) -> Iterator[Table]:
     """The numbers of an analysis, as tables."""
-    from gcb.report.text_tables import tables_of
+    from gcb.report.text_tables import analysis_tables
 
-    for one in tables_of(numbers):
+    for one in analysis_tables(numbers):
         table = Table(title=one.title, title_justify="left", caption=one.note, caption_justify="left")
         for number, name in enumerate(one.columns):
             table.add_column(name, no_wrap=number > 0)

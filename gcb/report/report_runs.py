@@ -13,7 +13,7 @@ from gcb.analysis.analyse import FIGURES, read_figure
 from gcb.report.chart import Curve, curves, legend
 from gcb.report.html import Html, data_uri, join, table, tag, void
 from gcb.report.run_groups import Entry, Group, differing
-from gcb.report.text_tables import TextTable, tables_of
+from gcb.report.text_tables import TextTable, analysis_tables
 from gcb.runs.run_dir import VIDEOS
 from gcb.utils.dataclass_io import to_dict
 from gcb.utils.progress import duration
@@ -129,10 +129,10 @@ def _curves(groups: Sequence[Group], name: str) -> Iterator[Curve]:
 
 def _analysis(entry: Entry) -> Html:
     """The figures of one analysis, each with its numbers."""
-    tables = {one.figure: one for one in tables_of(entry.numbers)}
+    tables = {one.figure: one for one in analysis_tables(entry.numbers)}
     parts: list[Html] = []
     for name in FIGURES:
-        content, reason = read_figure(entry.run.path, name, entry.numbers), entry.numbers.get("skipped", {}).get(name)
+        content, reason = read_figure(entry.run.path, name), entry.numbers.get("skipped", {}).get(name)
         if content is not None:
             image = void("img", src=data_uri(content, "image/png"), alt=FIGURE_WORDS[name])
             parts.append(tag("figure", image, tag("figcaption", FIGURE_WORDS[name]), class_="plate"))

@@ -1,9 +1,9 @@
-"""Tasks drawn from a dataset: which they are, that seeds repeat, and that every row is its own."""
+"""Tasks sampled from a dataset: which tasks, with which embeddings, and repeatable by seed."""
 
 import numpy as np
 import pytest
 from helpers.tiny import tiny_dataset
-from helpers.toy import Half, picture, toy_agent
+from helpers.toy import WithoutPhi, image, toy_agent
 
 from gcb.analysis.embed import missing_embeddings, sample_tasks
 from gcb.data import Dataset
@@ -11,9 +11,9 @@ from gcb.errors import GCBError
 from gcb.methods.bc import GoalAgnosticBC, GoalConditionedBC
 
 
-def numbered(goals: list[int]) -> Dataset:
-    """Two episodes of 3 and 2 transitions; every frame carries its own number, and so does its hidden state."""
-    frames = np.stack([picture(number, 0, 0) for number in range(9)])
+def numbered_dataset(goals: list[int]) -> Dataset:
+    """Return two episodes of 3 and 2 transitions; every image and hidden state holds its frame number."""
+    frames = np.stack([image(number, 0, 0) for number in range(9)])
     return Dataset.from_arrays(
         frames,
         np.zeros((5, 2), np.float32),
@@ -26,8 +26,8 @@ def numbered(goals: list[int]) -> Dataset:
     )
 
 
-def test_every_task_once_and_whole() -> None:
-    tasks = sample_tasks(toy_agent(), numbered([4, 8]), 100, seed=0)
+def test_every_task_is_sampled_once() -> None:
+    tasks = sample_tasks(toy_agent(), numbered_dataset([4, 8]), 100, seed=0)
     assert sorted(zip(tasks.state_frame.tolist(), tasks.goal_frame.tolist(), strict=True)) == [
         *[(0, 4), (1, 4), (2, 4)],
         *[(5, 8), (6, 8)],
@@ -37,10 +37,10 @@ def test_every_task_once_and_whole() -> None:
     np.testing.assert_array_equal(tasks.task, np.where(tasks.state_frame < 5, "button", "drawer"))
 
 
-def test_each_row_is_embedded_as_itself() -> None:
-    done: list[int] = []
-    tasks = sample_tasks(toy_agent(), numbered([4, 8]), 5, seed=1, batch=2, advance=done.append)
-    assert done == [2, 2, 1]
+def test_each_row_has_its_own_embeddings() -> None:
+    advanced: list[int] = []
+    tasks = sample_tasks(toy_agent(), numbered_dataset([4, 8]), 5, seed=1, batch_size=2, advance=advanced.append)
+    assert advanced == [2, 2, 1]
     assert tasks.phi is not None
     assert tasks.psi_state is not None
     assert tasks.psi_goal is not None
@@ -54,30 +54,30 @@ def test_each_row_is_embedded_as_itself() -> None:
     np.testing.assert_array_equal(some.value, tasks.value[:2])
 
 
-def test_a_seed_repeats_and_another_does_not() -> None:
-    data, agent = numbered([4, 8]), toy_agent()
+def test_the_seed_determines_the_sample() -> None:
+    data, agent = numbered_dataset([4, 8]), toy_agent()
     first, again, other = (sample_tasks(agent, data, 4, seed).state_frame.tolist() for seed in (3, 3, 4))
     assert first == again
     assert first != other
 
 
-def test_episodes_without_a_goal_are_left_out_unless_all_are() -> None:
+def test_episodes_without_a_goal_are_skipped_unless_all_are() -> None:
     agent = toy_agent()
-    assert set(sample_tasks(agent, numbered([-1, 8]), 9, seed=0).episode.tolist()) == {1}
-    tasks = sample_tasks(agent, numbered([-1, -1]), 9, seed=0)
+    assert set(sample_tasks(agent, numbered_dataset([-1, 8]), 9, seed=0).episode.tolist()) == {1}
+    tasks = sample_tasks(agent, numbered_dataset([-1, -1]), 9, seed=0)
     assert set(zip(tasks.episode.tolist(), tasks.goal_frame.tolist(), strict=True)) == {(0, 3), (1, 7)}
 
 
-def test_what_a_method_lacks_is_none_with_a_reason() -> None:
+def test_missing_embeddings_are_none_and_have_a_reason() -> None:
     assert missing_embeddings(toy_agent()) == {}
     assert missing_embeddings(toy_agent(GoalConditionedBC)) == {"psi": "gcbc has no state embedding ψ"}  # pyright: ignore[reportArgumentType]
     assert missing_embeddings(toy_agent(GoalAgnosticBC)) == {"phi": "goal_agnostic_bc has no task embedding φ"}
-    tasks = sample_tasks(toy_agent(Half), numbered([4, 8]), 3, seed=0)
+    tasks = sample_tasks(toy_agent(WithoutPhi), numbered_dataset([4, 8]), 3, seed=0)
     assert tasks.phi is None
     assert tasks.psi_state is not None
 
 
-def test_a_dataset_that_tells_no_tasks_apart() -> None:
+def test_a_dataset_without_task_names() -> None:
     tasks = sample_tasks(toy_agent(), tiny_dataset(), 6, seed=0)
     assert set(tasks.task) == {"all"}
     assert tasks.hidden_state is None

@@ -1,4 +1,4 @@
-"""Nearest neighbours, against brute force and on embeddings made by hand."""
+"""Nearest neighbours against brute force and against values worked out by hand."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from gcb.errors import GCBError
 
 
 def brute_force(queries, keys, k, exclude=None, norm="l2"):
-    """Every distance in full, then sorted."""
+    """Compute and sort every distance."""
     difference = queries[:, None].astype(float) - keys[None].astype(float)
     distance = np.abs(difference).sum(-1) if norm == "l1" else np.sqrt((difference**2).sum(-1))
     if exclude is not None:
@@ -30,13 +30,13 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("far", [0.0, 1e4])
-def test_equals_brute_force_over_many_blocks(monkeypatch: pytest.MonkeyPatch, norm: str, far: float) -> None:
-    """Far from the origin the matrix product alone would mistake near ties."""
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_equals_brute_force_over_many_blocks(monkeypatch: pytest.MonkeyPatch, norm: str, offset: float) -> None:
+    """Far from the origin the matrix product alone confuses near ties."""
     monkeypatch.setattr(neighbours, "QUERY_ROWS", 7)
     monkeypatch.setattr(neighbours, "BLOCK_NUMBERS", 40)
     rng = np.random.default_rng(0)
-    queries, keys = (far + rng.normal(size=(count, 3)).astype(np.float32) for count in (20, 65))
+    queries, keys = (offset + rng.normal(size=(count, 3)).astype(np.float32) for count in (20, 65))
     labels = rng.integers(5, size=20), rng.integers(5, size=65)
     for exclude in (None, labels):
         expected, distances = brute_force(queries, keys, 4, exclude, norm)
@@ -45,16 +45,16 @@ def test_equals_brute_force_over_many_blocks(monkeypatch: pytest.MonkeyPatch, no
         np.testing.assert_allclose(found_distances, distances, rtol=1e-12)
 
 
-def test_pictures_are_compared_as_numbers_not_modulo_256() -> None:
+def test_uint8_images_do_not_overflow() -> None:
     rng = np.random.default_rng(1)
-    pictures = rng.integers(256, size=(30, 4, 4, 3), dtype=np.uint8)
-    found, distances = nearest(pictures[:5], pictures, 3)
-    expected, exact = brute_force(pictures[:5].reshape(5, -1), pictures.reshape(30, -1), 3)
+    images = rng.integers(256, size=(30, 4, 4, 3), dtype=np.uint8)
+    found, distances = nearest(images[:5], images, 3)
+    expected, exact = brute_force(images[:5].reshape(5, -1), images.reshape(30, -1), 3)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(distances, exact)
 
 
-def test_the_first_of_equally_near_keys_comes_first() -> None:
+def test_ties_are_broken_by_index() -> None:
     keys = np.repeat(np.random.default_rng(0).normal(size=(9, 6)), 5, axis=0)
     for row, query in enumerate(keys):
         group = 5 * (row // 5)
@@ -63,25 +63,25 @@ def test_the_first_of_equally_near_keys_comes_first() -> None:
         assert not distances.any()
 
 
-def test_an_own_label_is_never_a_neighbour() -> None:
+def test_keys_with_the_same_label_are_excluded() -> None:
     points = np.array([[0.0], [0.1], [5.0]])
     labels = np.array([7, 7, 8])
     assert nearest(points, points, exclude=(labels, labels))[0][:, 0].tolist() == [2, 2, 1]
-    with pytest.raises(GCBError, match="query 0 has 1 keys that are not excluded, but k is 2"):
+    with pytest.raises(GCBError, match=r"query 0 has 1 keys .* k is 2"):
         nearest(points, points, 2, exclude=(labels, labels))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"k": 0}, "k is 0; accepted: 1 to 4"),
-        ({"k": 5}, "k is 5; accepted: 1 to 4"),
-        ({"norm": "cosine"}, "norm is 'cosine'; accepted: 'l1', 'l2'"),
+        ({"k": 0}, "k is 0; .* 1 to 4"),
+        ({"k": 5}, "k is 5; .* 1 to 4"),
+        ({"norm": "cosine"}, "norm is 'cosine'"),
         ({"queries": np.zeros((2, 9))}, r"queries are \(2, 9\) and keys \(4, 3\)"),
-        ({"queries": np.zeros((0, 3))}, "0 queries and 4 keys; at least one of each"),
+        ({"queries": np.zeros((0, 3))}, "0 queries and 4 keys"),
         ({"exclude": (np.zeros(2), np.zeros(3))}, "2 and 3 labels for 2 queries and 4 keys"),
     ],
 )
-def test_what_does_not_fit_is_named(arguments: dict, message: str) -> None:
+def test_invalid_arguments_are_named(arguments: dict, message: str) -> None:
     with pytest.raises(GCBError, match=message):
         nearest(**{"queries": np.zeros((2, 3)), "keys": np.zeros((4, 3)), **arguments})
