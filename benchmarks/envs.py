@@ -1,4 +1,4 @@
-"""The worlds against the bare simulator: what the environment adds to physics and rendering, and that nothing leaks."""
+"""The environments against the bare simulator: overhead over physics and rendering, and memory growth."""
 
 from pathlib import Path
 
@@ -7,16 +7,17 @@ import numpy as np
 from benchmarks.rows import Row, cpu_seconds
 from gcb.data import CollectConfig
 from gcb.data.rollout import ExpertRunner
-from gcb.envs import ENVS, TabletopEnv, make_env
+from gcb.envs import ENVS, make_env
 from gcb.envs.bullet import pybullet
 from gcb.envs.expert import Expert
 from gcb.envs.layout import SUBSTEPS
 from gcb.envs.scene import sample_scene
+from gcb.envs.tabletop import TabletopEnv
 
 SCENES = 12
 STEPS = 20
 RESETS = 2_000
-WARM_UP = 300  # until every shape and still has been read once
+WARM_UP = 300  # until every shape and background has been read once
 COLLECTED = 25
 
 
@@ -31,10 +32,10 @@ def run() -> list[Row]:
 
 
 def _stepping(env_id: str, video: str | None) -> list[Row]:
-    """Steps of the environment and of the bare simulator in turns, in one scene after the other."""
+    """Alternate steps of the environment and of the bare simulator, over several scenes."""
     env = make_env(env_id, video=video)
     name = f"{env.layout.name}{' + video' if video else ''}"
-    step, bare, place = 0.0, 0.0, 0.0
+    step, bare, reset = 0.0, 0.0, 0.0
     for seed in range(SCENES):
         env.reset(seed=seed)
         expert, rng = Expert(env), np.random.default_rng(seed)
@@ -42,19 +43,19 @@ def _stepping(env_id: str, video: str | None) -> list[Row]:
             action = expert.action() + 0.3 * rng.standard_normal(5)
             step += cpu_seconds(lambda action=action: env.step(action))
             bare += cpu_seconds(lambda: _bare_step(env))
-        place += cpu_seconds(lambda: (env.load_scene(env.scene), env.image(64)))
+        reset += cpu_seconds(lambda: (env.load_scene(env.scene), env.image(64)))
     env.close()
-    step, bare, place = step / (SCENES * STEPS), bare / (SCENES * STEPS), place / SCENES
+    step, bare, reset = step / (SCENES * STEPS), bare / (SCENES * STEPS), reset / SCENES
     rates = f"{1 / step:,.0f} steps/s per core, {1 / bare:,.0f} bare"
-    reset = f"{1e3 * place:.1f} ms for a scene built anew and its image"
+    reset_time = f"{1e3 * reset:.1f} ms to rebuild a scene and render its image"
     return [
-        Row(f"{name}: rate of steps / bare simulator", bare / step, 0.6, rates, at_least=True),
-        Row(f"{name}: reset without goal / step", place / step, 20.0, reset),
+        Row(f"{name}: step rate / bare simulator", bare / step, 0.6, rates, at_least=True),
+        Row(f"{name}: reset without goal / step", reset / step, 20.0, reset_time),
     ]
 
 
 def _bare_step(env: TabletopEnv) -> None:
-    """The same substeps and one picture, with nothing around them."""
+    """Run the same substeps and render one image, and nothing else."""
     client = env._client
     for _ in range(SUBSTEPS):
         client.stepSimulation()
@@ -63,7 +64,7 @@ def _bare_step(env: TabletopEnv) -> None:
 
 
 def _growth(env_id: str) -> Row:
-    """What stays in memory after many scenes."""
+    """Measure the growth of memory over many scenes."""
     env, rng = make_env(env_id), np.random.default_rng(0)
 
     def build(count: int) -> None:
@@ -76,7 +77,7 @@ def _growth(env_id: str) -> Row:
     build(RESETS)
     grown = _resident_megabytes() - before
     env.close()
-    return Row(f"{env.layout.name}: growth of memory, MB", grown, 20.0, f"over {RESETS:,} resets without goal rollout")
+    return Row(f"{env.layout.name}: memory growth, MB", grown, 20.0, f"over {RESETS:,} resets without goal images")
 
 
 def _resident_megabytes() -> float:
@@ -85,7 +86,7 @@ def _resident_megabytes() -> float:
 
 
 def _collecting(env_id: str) -> Row:
-    """Episodes as a collection plays them, goal rollout and all."""
+    """Measure the collection of episodes, including the rollout for the goal image."""
     runner = ExpertRunner(CollectConfig(env_id))
     transitions = 0
 
@@ -96,5 +97,5 @@ def _collecting(env_id: str) -> Row:
     seconds = cpu_seconds(play)
     runner.close()
     rate = transitions / seconds
-    text = f"per core, goal rollouts included; 50,000 in {50_000 / rate / 2 / 60:.1f} minutes on two cores"
+    text = f"per core, including rollouts for goals; 50,000 in {50_000 / rate / 2 / 60:.1f} minutes on two cores"
     return Row(f"{ENVS[env_id].name}: transitions/s collected", rate, None, text)

@@ -1,16 +1,17 @@
-"""How an environment that nobody here wrote is played with a goal.
+"""Adapters: how to evaluate an agent in any goal-conditioned Gymnasium environment.
 
-An adapter says what of a gymnasium environment the agent sees, what its goal is and when that is reached. Four are
-built in (`ADAPTERS`); an own one overrides what differs:
+An adapter says which part of an environment's output is the agent's observation, what the goal is, and when it is
+reached. Four are built in (`ADAPTERS`); a custom one overrides what differs:
 
 ```python
-class Torch(Adapter):
+class ImageGoal(Adapter):
     def goal(self, observation, info):
-        return info["target_picture"]
+        return info["target_image"]
 ```
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
@@ -20,49 +21,49 @@ from gcb.errors import GCBError, lookup
 
 
 class Adapter:
-    """A goal-conditioned environment as gymnasium-robotics defines them: what is seen and what is wanted in a Dict."""
+    """For environments in the style of gymnasium-robotics: a Dict with "observation" and "desired_goal"."""
 
     modes: tuple[str, ...] = ("goal",)
-    """The ways in which it can tell the agent what to do: "goal", and "strict" or "loose" if it shows examples."""
+    """Supported evaluation modes: "goal", and "strict" or "loose" if the environment provides analogies."""
     max_steps = 1000
-    """Steps after which an episode ends that the environment does not end."""
+    """Maximum length of an episode, for environments without a time limit of their own."""
     eval_temperature = 0.0
-    """An evaluation draws actions with so much of the policy's own spread; 0 takes their mean."""
+    """Factor on the policy's standard deviation during evaluation; 0 takes the mean action."""
 
     flipped_actions: tuple[int, ...] = ()
-    """Dimensions of the action (from 0) that change sign when left and right of the picture change places; none where a
-    mirrored scene is no scene. Training may mirror samples then (`TrainConfig.horizontal_flip`)."""
+    """Indices of the action dimensions that change sign when the image is mirrored left to right. Leave empty if a
+    mirrored scene is not a valid scene; otherwise training may mirror samples (`TrainConfig.horizontal_flip`)."""
 
     def env_options(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
-        """What `gymnasium.make` is given beside the environment's id, for one mode of evaluation."""
+        """Return the keyword arguments for `gymnasium.make` in one evaluation mode."""
         return dict(options)
 
     def reset(self, env: gym.Env, seed: int) -> tuple[Any, dict[str, Any]]:
-        """Begin the episode that belongs to this seed."""
+        """Start the episode of this seed."""
         return env.reset(seed=seed)
 
     def observation(self, observation: Any, info: Mapping[str, Any]) -> np.ndarray:
-        """What the agent sees: as one frame of the data that it was trained on."""
+        """Return the agent's observation, in the format of the frames it was trained on."""
         return observation["observation"]
 
     def goal(self, observation: Any, info: Mapping[str, Any]) -> np.ndarray:
-        """What the agent shall see at the end, from the first observation and info of an episode."""
+        """Return the goal, given the first observation and info of an episode."""
         return observation["desired_goal"]
 
     def example(self, observation: Any, info: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """An example of the task from another scene, before and after."""
+        """Return an example of the task from another scene: its state and its goal."""
         raise NotImplementedError(f"{type(self).__name__} shows no examples")
 
     def success(self, reward: float, info: Mapping[str, Any]) -> bool:
-        """Whether the goal is reached after a step."""
+        """Return whether the goal is reached after a step."""
         return bool(info.get("success", info.get("is_success", reward > 0)))
 
     def task(self, info: Mapping[str, Any]) -> str:
-        """The kind of task of an episode, from its first info: results are given for each."""
+        """Return the name of the task, given the first info of an episode. Results are reported per task."""
         return str(info.get("task", "all"))
 
     def action(self, env: gym.Env, action: np.ndarray) -> np.ndarray:
-        """The policy's action in [-1, 1] as the environment wants it: stretched to the bounds of its space."""
+        """Rescale the policy's action from [-1, 1] to the bounds of the environment's action space."""
         space = env.action_space
         if not isinstance(space, gym.spaces.Box) or not (np.isfinite(space.low) & np.isfinite(space.high)).all():
             return action
@@ -71,13 +72,13 @@ class Adapter:
         return (space.low + (action + 1) / 2 * (space.high - space.low)).astype(space.dtype)
 
     def observation_shape(self, env: gym.Env) -> tuple[int, ...] | None:
-        """The shape of what the agent sees, if the environment's spaces say it."""
+        """Return the shape of the agent's observation, or None if the observation space does not tell."""
         space = env.observation_space
         return space["observation"].shape if isinstance(space, gym.spaces.Dict) else None
 
 
 class AchievedGoalAdapter(Adapter):
-    """The same, where goals are no whole observations: the agent sees the achieved goal instead."""
+    """For environments whose goals are not full observations: the agent observes "achieved_goal" instead."""
 
     def observation(self, observation: Any, info: Mapping[str, Any]) -> np.ndarray:
         return observation["achieved_goal"]
@@ -88,13 +89,13 @@ class AchievedGoalAdapter(Adapter):
 
 
 class InfoGoalAdapter(Adapter):
-    """OGBench's environments: the observation is plain, the goal is in the info, the tasks are numbered from 1."""
+    """For OGBench: the observation is an array, the goal is in the info, and tasks are numbered from 1."""
 
     def reset(self, env: gym.Env, seed: int) -> tuple[Any, dict[str, Any]]:
         tasks = getattr(env.unwrapped, "num_tasks", 0)
         if not tasks:
             return env.reset(seed=seed)
-        number = 1 + (seed >> 1) % tasks  # the last bit is the same in all seeds of evaluations
+        number = 1 + (seed >> 1) % tasks  # all evaluation seeds share their last bit
         observation, info = env.reset(seed=seed, options={"task_id": number})
         return observation, {**info, "task": f"task {number}"}
 
@@ -109,22 +110,22 @@ class InfoGoalAdapter(Adapter):
 
 
 class TabletopAdapter(Adapter):
-    """The worlds of `gcb.envs`: they go on after success, show clips that training never saw, and give examples."""
+    """For the environments in `gcb.envs`: no termination at success, held-out video clips, and analogies."""
 
     modes = ("goal", "strict", "loose")
-    flipped_actions = (1, 3)  # the way to the side and the turn; the camera stands in the plane of symmetry
+    flipped_actions = (1, 3)  # y and yaw; the camera looks along the plane of symmetry
     eval_temperature = 0.5
-    """A mean can come to rest above the handle where a draw goes on: docs/method.md."""
+    """The mean action can get stuck above the handle where a sampled one moves on: see docs/method.md."""
 
     def env_options(self, options: Mapping[str, Any], mode: str) -> dict[str, Any]:
-        import gcb.envs  # noqa: F401 (registers the worlds)
+        import gcb.envs  # noqa: F401 (registers the environments)
 
-        given = {**options, "terminate_at_success": False}
-        if given.get("video"):
-            given["video_split"] = "eval"
+        options = {**options, "terminate_at_success": False}
+        if options.get("video"):
+            options["video_split"] = "eval"
         if mode != "goal":
-            given["analogy"] = mode
-        return given
+            options["analogy"] = mode
+        return options
 
     def example(self, observation: Any, info: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         return info["example"].state_image, info["example"].goal_image
@@ -136,32 +137,32 @@ ADAPTERS: dict[str, Adapter] = {
     "achieved": AchievedGoalAdapter(),
     "info": InfoGoalAdapter(),
 }
-"""By the names that a dataset may record: nothing that a file names is imported."""
+"""The built-in adapters by name. A dataset may only name one of these: reading a file never imports code."""
 
 
 def get_adapter(name: str) -> Adapter:
-    """The built-in adapter of this name."""
+    """Return a built-in adapter."""
     return lookup(ADAPTERS, name, "adapter")
 
 
 def adapter_name(adapter: Adapter) -> str:
-    """What to call an adapter in a file."""
-    known = [name for name, one in ADAPTERS.items() if type(one) is type(adapter)]
-    return known[0] if known else f"{type(adapter).__module__}:{type(adapter).__qualname__}"
+    """Return the name under which an adapter is recorded: its key in `ADAPTERS`, or module:class."""
+    names = [name for name, built_in in ADAPTERS.items() if type(built_in) is type(adapter)]
+    return names[0] if names else f"{type(adapter).__module__}:{type(adapter).__qualname__}"
 
 
 def load_adapter(name: str) -> Adapter:
-    """The built-in adapter of this name, or for module:name the class (or instance) of a user's own module."""
+    """Return a built-in adapter, or import module:name, a subclass or an instance of `Adapter`."""
     if ":" not in name:
         return get_adapter(name)
-    from importlib import import_module
-
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
+        adapter = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise GCBError(f"adapter is {name!r}, but {error}") from error
-    made = found() if isinstance(found, type) else found
-    if not isinstance(made, Adapter):
-        raise GCBError(f"adapter is {name!r}, which is a {type(made).__name__}; accepted: a gcb.envs.adapters.Adapter")
-    return made
+    if isinstance(adapter, type):
+        adapter = adapter()
+    if not isinstance(adapter, Adapter):
+        kind = type(adapter).__name__
+        raise GCBError(f"adapter is {name!r}, which is a {kind}; accepted: a gcb.envs.adapters.Adapter")
+    return adapter

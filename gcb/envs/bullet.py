@@ -1,4 +1,4 @@
-"""PyBullet, imported without its greeting and with an error that says what to do when it is missing."""
+"""PyBullet, imported without its banner, and with a helpful error if it is missing."""
 
 import contextlib
 import ctypes
@@ -11,17 +11,17 @@ from gcb.errors import GCBError
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """PyBullet greets from C, past Python's streams, when it is imported and when a client connects."""
+    """Silence what PyBullet prints from C, past Python's streams, at import and when a client connects."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2) if _is_open(descriptor)}
-    with open(os.devnull, "wb") as nowhere:
+    with open(os.devnull, "wb") as devnull:
         for descriptor in saved:
-            os.dup2(nowhere.fileno(), descriptor)
+            os.dup2(devnull.fileno(), descriptor)
     try:
         yield
     finally:
-        ctypes.CDLL(None).fflush(None)  # what C still holds back would otherwise come out later
+        ctypes.CDLL(None).fflush(None)  # otherwise what C has buffered would be printed later
         for descriptor, copy in saved.items():
             os.dup2(copy, descriptor)
             os.close(copy)
@@ -41,13 +41,13 @@ try:
         from pybullet_utils.bullet_client import BulletClient
 except ModuleNotFoundError as missing:
     raise GCBError(
-        "The worlds need PyBullet, which has wheels for CPython 3.10 and 3.11 only; "
-        f"this is CPython {sys.version_info.major}.{sys.version_info.minor}. Own data and methods work without it."
+        "gcb's environments need PyBullet, which has wheels for CPython 3.10 and 3.11 only; this is CPython "
+        f"{sys.version_info.major}.{sys.version_info.minor}. Training on your own data works without it."
     ) from missing
 
 
 def connect() -> BulletClient:
-    """A simulation of its own, without a window."""
+    """Start a new simulation without a window."""
     with quiet():
         return BulletClient(pybullet.DIRECT)
 

@@ -1,4 +1,4 @@
-"""The cabinet: drawers that slide when pushed, and a sprung button that moves the bottom drawer."""
+"""The cabinet: drawers that slide when pushed, and a spring-loaded button that moves the bottom drawer."""
 
 import numpy as np
 
@@ -8,16 +8,16 @@ from gcb.envs.scene import Scene
 
 FRAME_LINK, DRAWER_JOINT, HANDLE_LINK, BOTTOM_JOINT, BUTTON_JOINT = -1, 0, 1, 2, 3
 
-DRAWER_FRICTION = 4.0  # newton: holds the drawer where it was left, and yields to the fingers
+DRAWER_FRICTION = 4.0  # newtons: holds the drawer in place, and yields to the fingers
 SPRING_FORCE = 6.0
 SPRING_GAIN = 0.05
 BOTTOM_FORCE = 30.0
-ARRIVED = 0.005
-BOTTOM_SPEED = 0.5  # metres a second: the bottom drawer opens in about seven actions
+ARRIVED = 0.005  # metres from its end at which the bottom drawer counts as arrived
+BOTTOM_SPEED = 0.5  # metres per second: the bottom drawer opens in about seven actions
 
 
 class Cabinet:
-    """The cabinet of one scene. `after_substep` lets the button do its work."""
+    """The cabinet of one scene. Call `after_substep` after each simulation step: it handles the button."""
 
     def __init__(self, client: BulletClient, layout: Layout, scene: Scene):
         self._client = client
@@ -51,30 +51,32 @@ class Cabinet:
         self._paint(scene)
 
     def after_substep(self) -> None:
-        """A press deeper than the threshold toggles the bottom drawer, once per episode."""
+        """Toggle the bottom drawer when the button is pressed past the threshold, once per episode."""
         if self._layout.has_button and not self._toggled and -self._joint(BUTTON_JOINT) > BUTTON_TOGGLES:
             self._toggled = True
             self._bottom_target = TRAVEL - self._bottom_target
             self._drive_bottom()
 
     def opening(self) -> float:
+        """Return how far the (top) drawer is open, in metres."""
         return self._joint(DRAWER_JOINT)
 
     def handle(self, opening: float | None = None) -> np.ndarray:
-        """The handle's position, now or at a given opening."""
+        """Return the position of the handle, now or at a given opening."""
         distance = HANDLE_CLOSED + (self.opening() if opening is None else opening)
         return np.array([*(self._xy + distance * self.axis), self._layout.handle_z])
 
     def bottom(self) -> np.ndarray:
-        """The middle of the bottom drawer's front."""
+        """Return the centre of the bottom drawer's front."""
         distance = BOTTOM_CLOSED + self._joint(BOTTOM_JOINT)
         return np.array([*(self._xy + distance * self.axis), self._layout.bottom_z])
 
     def bottom_arrived(self) -> bool:
-        """Whether the button was pressed and the bottom drawer has come to its end."""
+        """Return whether the button was pressed and the bottom drawer has reached its new position."""
         return self._toggled and abs(self._joint(BOTTOM_JOINT) - self._bottom_target) < ARRIVED
 
     def button(self) -> np.ndarray:
+        """Return the position of the button's cap."""
         return np.array([*self._xy, self._layout.button_z + self._joint(BUTTON_JOINT)])
 
     def _joint(self, index: int) -> float:

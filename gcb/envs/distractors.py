@@ -1,12 +1,12 @@
-"""The 84 small objects that stand about on the table and mean nothing.
+"""The 84 distractor objects: small shapes on the table that have nothing to do with the task.
 
-The meshes ship with `pybullet_data` (`random_urdfs/`, zlib licence); `distractors.json` says which of them, how large,
-and how each one lies at rest. `python -m scripts.choose_distractors` makes that table.
+The meshes ship with `pybullet_data` (`random_urdfs/`, zlib licence). `distractors.json` lists which ones are used,
+their scale and their resting pose; `python -m scripts.choose_distractors` generates it.
 
-A simulation is rebuilt at every episode, so putting an object in must be cheap and must not leak. Measured on one core,
-per object: drawn from the file and colliding as a hull of points held in memory, 0.42 ms; both from the file, 1.0 ms;
-both from memory, 0.63 ms (and without explicit normals TinyRenderer draws a smoothed blob). None of the three grows
-over 5,000 × `resetSimulation`.
+The simulation is rebuilt for every episode, so adding an object must be cheap and must not leak memory. Measured on one
+core, per object: 0.42 ms with the visual shape from the file and the collision hull from memory; 1.0 ms with both from
+the file; 0.63 ms with both from memory (where TinyRenderer, without explicit normals, draws a smoothed blob). Memory
+does not grow over 5,000 × `resetSimulation` in any of the three.
 """
 
 import functools
@@ -25,30 +25,30 @@ from gcb.envs.bullet import BulletClient, pybullet
 
 MASS = 0.05
 FRICTION = 0.6
-# Hulls with many small faces creep for seconds without a little resistance to rolling and spinning.
+# Without a little rolling and spinning friction, hulls with many small faces creep for seconds.
 ROLLING_FRICTION = 0.001
 
-TABLE = Path(__file__).with_name("distractors.json")
+SHAPES_FILE = Path(__file__).with_name("distractors.json")
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One object and the pose in which it rests. Lengths in metres, quaternions as (x, y, z, w)."""
+    """One object and its resting pose. Lengths are in metres, quaternions are (x, y, z, w)."""
 
     id: int
-    """Which mesh of `random_urdfs`."""
+    """Number of the mesh in `random_urdfs`."""
     scale: float
     """Metres per unit of the mesh file."""
     centre: tuple[float, float, float]
-    """The hull's centre of mass in the units of the file: the body's origin, so that mass and shape agree."""
+    """Centre of mass of the hull in the units of the mesh file. It is the origin of the body."""
     rest_quaternion: tuple[float, float, float, float]
-    """The orientation at rest, yaw 0."""
+    """Orientation at rest, with yaw 0."""
     rest_height: float
-    """The origin above the table at rest."""
+    """Height of the origin above the table, at rest."""
     half_extents: tuple[float, float, float]
-    """Half the sides of the axis-aligned box around it, at rest, yaw 0."""
+    """Half the side lengths of the axis-aligned bounding box, at rest, with yaw 0."""
     radius: float
-    """No point of it is farther from the vertical through the origin, whatever the yaw."""
+    """Largest distance of any point from the vertical axis through the origin."""
 
     @property
     def height(self) -> float:
@@ -56,7 +56,7 @@ class Shape:
 
 
 def _load_shapes() -> list[Shape]:
-    rows: list[dict[str, Any]] = json.loads(TABLE.read_text())
+    rows: list[dict[str, Any]] = json.loads(SHAPES_FILE.read_text())
     for row in rows:
         row.update({name: tuple(value) for name, value in row.items() if isinstance(value, list)})
     return [Shape(**row) for row in rows]
@@ -65,20 +65,20 @@ def _load_shapes() -> list[Shape]:
 SHAPES: list[Shape] = _load_shapes()
 
 
-def mesh_path(identity: int) -> Path:
-    return Path(pybullet_data.getDataPath()) / "random_urdfs" / f"{identity:03d}" / f"{identity:03d}.obj"
+def mesh_path(mesh_id: int) -> Path:
+    return Path(pybullet_data.getDataPath()) / "random_urdfs" / f"{mesh_id:03d}" / f"{mesh_id:03d}.obj"
 
 
-def mesh_vertices(identity: int) -> np.ndarray:
-    """All vertices of a mesh, in the units of its file."""
-    lines = mesh_path(identity).read_text().splitlines()
+def mesh_vertices(mesh_id: int) -> np.ndarray:
+    """Return all vertices of a mesh, in the units of its file."""
+    lines = mesh_path(mesh_id).read_text().splitlines()
     return np.array([line.split()[1:4] for line in lines if line.startswith("v ")], dtype=float)
 
 
 @functools.lru_cache(maxsize=256)
-def hull_points(shape_id: int, scale: float, centre: tuple[float, float, float]) -> list[list[float]]:
-    """The corners of the convex hull about the body's origin, in metres; lists, which PyBullet reads fastest."""
-    vertices = mesh_vertices(shape_id)
+def hull_points(mesh_id: int, scale: float, centre: tuple[float, float, float]) -> list[list[float]]:
+    """Return the corners of the convex hull relative to the body's origin, in metres; lists are fastest in PyBullet."""
+    vertices = mesh_vertices(mesh_id)
     corners = vertices[np.sort(ConvexHull(vertices).vertices)]
     return ((corners - np.asarray(centre)) * scale).tolist()
 
@@ -86,7 +86,7 @@ def hull_points(shape_id: int, scale: float, centre: tuple[float, float, float])
 def add_distractor(
     client: BulletClient, shape: Shape, xy: Sequence[float], yaw: float, color: Sequence[float], table_z: float
 ) -> int:
-    """Stand `shape` on the table, turned by `yaw` (radians); returns its body id.
+    """Place `shape` on the table, turned by `yaw` (radians), and return its body id.
 
     `color` is RGB or RGBA in [0, 1].
     """
@@ -98,7 +98,7 @@ def add_distractor(
 def add_body(
     client: BulletClient, shape: Shape, position: Sequence[float], orientation: Sequence[float], color: Sequence[float]
 ) -> int:
-    """`shape` in any pose, for those who look for its resting one."""
+    """Add `shape` in any pose and return its body id."""
     collision = client.createCollisionShape(
         pybullet.GEOM_MESH, vertices=hull_points(shape.id, shape.scale, shape.centre)
     )

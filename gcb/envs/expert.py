@@ -1,7 +1,7 @@
-"""The scripted expert: a few stages, one after the other, that see the hidden state.
+"""The scripted expert: a fixed sequence of stages with access to the hidden state.
 
-It never goes back a stage. Without noise it need not; with noise it sometimes misses the handle and does not notice,
-which is why noisy demonstrations reach their goal in most but not all episodes, as in the paper.
+It never returns to an earlier stage. Without noise it does not have to; with noise it sometimes misses the handle and
+does not notice, so that noisy demonstrations reach the goal in most but not all episodes, as in the paper.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ IN_LINE = np.radians(5.0)
 ABOVE_HANDLE = 0.025
 ABOVE_BUTTON = 0.02
 AT_HANDLE = 0.0375
-PUSH_GAIN = 6.0  # action per metre of opening that is missing
-PRESS_DEPTH = 0.0125  # deeper than what toggles, short of the end of the travel: no force against a stop
+PUSH_GAIN = 6.0  # action per metre between the opening and its target
+PRESS_DEPTH = 0.0125  # deep enough to toggle, but short of the mechanical stop
 TIP_TO_PAD = 0.015
-HALF_CAP = 0.01  # the button's height is that of the middle of its cap
+HALF_CAP = 0.01  # the height of the button is measured at the centre of its cap
 
 
 class ExpertStep(NamedTuple):
@@ -40,10 +40,10 @@ class ExpertStep(NamedTuple):
 def play_expert(
     env: "TabletopEnv", noise: float, rng: np.random.Generator, dtype: type[np.floating] = np.float64
 ) -> Iterator[ExpertStep]:
-    """Play the expert from the scene that `env` was reset to until the episode ends.
+    """Play the expert in `env`, which must have been reset, until the episode ends.
 
-    Gaussian noise with standard deviation `noise` is added to each action, which is then clipped to [-1, 1] and rounded
-    to `dtype`: a dataset stores float32, and the environment must be given exactly what is stored.
+    Each action gets Gaussian noise with standard deviation `noise`, is clipped to [-1, 1] and converted to `dtype`:
+    datasets store float32, and the environment has to execute exactly the stored action.
     """
     expert, done = Expert(env), False
     while not done:
@@ -55,53 +55,53 @@ def play_expert(
 
 
 class Expert:
-    """Noise-free actions for the episode that `env` is playing; make a new one for each episode."""
+    """Noise-free actions for the current episode of `env`. Create a new one for each episode."""
 
     def __init__(self, env: "TabletopEnv"):
         self._env = env
         self._stages = iter(self._press_button() if env.scene.task == "button" else self._set_drawer())
 
     def action(self) -> np.ndarray:
-        """The action for the state that `env` is in; call it once before each step."""
+        """Return the action for the current state of `env`. Call it once before each step."""
         return np.clip(next(self._stages), -1.0, 1.0).astype(np.float32)
 
     def _set_drawer(self):
-        """Raise, turn, go above the handle, go down around it, push along the axis."""
+        """Rise, turn, move above the handle, go down around it, and push along the axis."""
         cabinet = self._env.cabinet
         handle = cabinet.handle
         while self._rise() > RAISED / METRES_PER_ACTION:
             yield _action(z=self._rise(), turn=self._turn(), grip=OPEN)
         while abs(self._turn()) > IN_LINE:
             yield _action(z=self._rise(), turn=self._turn(), grip=OPEN)
-        while np.linalg.norm(self._way(handle())[:2]) > ABOVE_HANDLE / METRES_PER_ACTION:
-            x, y, _ = self._way(handle())
+        while np.linalg.norm(self._offset(handle())[:2]) > ABOVE_HANDLE / METRES_PER_ACTION:
+            x, y, _ = self._offset(handle())
             yield _action(x, y, self._rise(), self._turn(), OPEN)
-        while -self._way(handle())[2] > AT_HANDLE / METRES_PER_ACTION:
-            yield _action(z=self._way(handle())[2], turn=self._turn(), grip=OPEN)
+        while -self._offset(handle())[2] > AT_HANDLE / METRES_PER_ACTION:
+            yield _action(z=self._offset(handle())[2], turn=self._turn(), grip=OPEN)
         while True:
             x, y = PUSH_GAIN * (self._env.scene.target - cabinet.opening()) * cabinet.axis
-            yield _action(x, y, self._way(handle())[2], self._turn(), OPEN)
+            yield _action(x, y, self._offset(handle())[2], self._turn(), OPEN)
 
     def _press_button(self):
-        """Go above the button with closed fingers and press it down."""
+        """Move above the button with closed fingers and press it down."""
         x, y, _ = self._env.cabinet.button()
         pressed = np.array([x, y, self._env.layout.button_z - PRESS_DEPTH + HALF_CAP + TIP_TO_PAD])
-        while np.linalg.norm(self._way(pressed)[:2]) > ABOVE_BUTTON / METRES_PER_ACTION:
-            x, y, _ = self._way(pressed)
+        while np.linalg.norm(self._offset(pressed)[:2]) > ABOVE_BUTTON / METRES_PER_ACTION:
+            x, y, _ = self._offset(pressed)
             yield _action(x, y, self._rise(), 0.0, CLOSED)
         while True:
-            yield _action(z=self._way(pressed)[2], grip=CLOSED)
+            yield _action(z=self._offset(pressed)[2], grip=CLOSED)
 
-    def _way(self, point: np.ndarray) -> np.ndarray:
-        """From the gripper to a point, in actions."""
+    def _offset(self, point: np.ndarray) -> np.ndarray:
+        """Return the vector from the gripper to a point, in units of actions."""
         return (point - self._env.arm.pose()[0]) / METRES_PER_ACTION
 
     def _rise(self) -> float:
-        """Up to the height at which the gripper crosses the table, in actions; never down."""
+        """Return the way up to `layout.travel_z`, in units of actions; never negative."""
         return max(0.0, (self._env.layout.travel_z - self._env.arm.pose()[0][2]) / METRES_PER_ACTION)
 
     def _turn(self) -> float:
-        """How far to turn so that the fingers stand along the slide axis: half a turn changes nothing."""
+        """Return the turn that aligns the fingers with the slide axis; half turns are equivalent."""
         nearest = (self._env.cabinet.yaw + np.pi / 2) % np.pi - np.pi / 2
         return nearest - self._env.arm.yaw()
 

@@ -1,6 +1,6 @@
-"""What differs between the two worlds, and what they share: every constant with its meaning.
+"""Constants of the two environments: those they share, and a `Layout` for those that differ.
 
-Sources of the numbers: docs/fidelity.md.
+Lengths are in metres, times in seconds. docs/fidelity.md gives the source of every number.
 """
 
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ CABINET_LOW = np.array([0.46, -0.19])
 CABINET_HIGH = np.array([0.84, 0.19])
 TABLE_Z = -0.3775
 
-HANDLE_CLOSED = 0.1375  # distance of the handle from the middle of the frame, drawer closed
+HANDLE_CLOSED = 0.1375  # distance of the handle from the centre of the frame, drawer closed
 BOTTOM_CLOSED = 0.08125  # the same for the front of the bottom drawer, which has no handle
-TRAVEL = 0.1564  # how far a drawer opens
+TRAVEL = 0.1564  # maximum opening of a drawer
 HANDLE_RADIUS = 0.0125
 FRAME_HALF = np.array([0.09375, 0.08125])
 
-BUTTON_TOGGLES = 0.01  # a press deeper than this toggles the bottom drawer
+BUTTON_TOGGLES = 0.01  # pressing the button deeper than this toggles the bottom drawer
 DRAWER_TOLERANCE = 0.05
 BUTTON_TOLERANCE = 0.008
-SETTLED = 0.01  # a goal rollout goes on until the drawer stands this near to its target
+SETTLED = 0.01  # the rollout that makes a goal image ends when the drawer is this close to its target
 
 SUBSTEPS = 10
 SUBSTEP_SECONDS = 1 / 240
@@ -38,7 +38,7 @@ YAW_PER_ACTION = np.radians(5.0)
 
 @dataclass(frozen=True)
 class Layout:
-    """One world: its cabinet, its camera, its tasks and the meaning of its hidden state."""
+    """What differs between the environments: cabinet, camera, tasks and components of the hidden state."""
 
     name: str
     urdf: Path
@@ -46,7 +46,7 @@ class Layout:
     gripper_start: tuple[float, float, float]
     camera_distance: float
     handle_z: float
-    travel_z: float  # height at which the expert crosses the table
+    travel_z: float  # height at which the expert moves across the table
     state_names: tuple[str, ...]
     bottom_z: float = float("nan")
     button_z: float = float("nan")
@@ -91,7 +91,7 @@ BUTTON_DRAWER = Layout(
     button_z=-0.14,
 )
 
-# Where things stand in the hidden state.
+# Indices into the hidden state.
 GRIPPER = slice(0, 3)
 HANDLE = slice(8, 11)
 BOTTOM = slice(11, 14)
@@ -99,14 +99,14 @@ BUTTON = 14
 
 
 def slide_axis(yaw: float) -> np.ndarray:
-    """The direction in which a drawer opens, in the table's plane."""
+    """Return the direction in which a drawer opens, in the plane of the table."""
     return np.array([np.sin(yaw), -np.cos(yaw)])
 
 
-def reached(achieved: np.ndarray, desired: np.ndarray, button_task: np.ndarray | bool) -> np.ndarray:
-    """Success as in the paper's tables 2 and 3, for hidden states of any leading shape.
+def goal_reached(achieved: np.ndarray, desired: np.ndarray, button_task: np.ndarray | bool) -> np.ndarray:
+    """Return whether hidden states, of any leading shape, are a success (tables 2 and 3 of the paper).
 
-    Drawer task: the handle within 0.05 m of its goal. Button task: the bottom drawer within 0.05 m of its goal
+    Drawer task: the handle is within 0.05 m of its goal. Button task: the bottom drawer is within 0.05 m of its goal
     and the button within 0.008 m of its goal height.
     """
     handle = np.linalg.norm(achieved[..., HANDLE] - desired[..., HANDLE], axis=-1) <= DRAWER_TOLERANCE

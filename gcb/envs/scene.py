@@ -1,6 +1,6 @@
-"""What is drawn at random for one episode, as plain data: a scene can be built again, stored, or varied.
+"""Scenes: everything that is random about an episode, as plain data that can be stored, rebuilt or varied.
 
-Drawing never touches the simulator, so that a scene depends on the generator alone.
+Sampling never touches the simulator, so a scene depends only on the random generator.
 """
 
 import colorsys
@@ -30,7 +30,7 @@ from gcb.errors import GCBError
 MAX_DISTRACTORS = 4
 DISTRACTOR_LOW = np.array([0.44, -0.3])
 DISTRACTOR_HIGH = np.array([0.92, 0.3])
-CABINET_CLEARANCE = 0.03  # room for the fingers around what moves
+CABINET_CLEARANCE = 0.03  # room for the fingers around the moving parts
 DISTRACTOR_CLEARANCE = 0.005
 
 ANALOGY_XY_STD = 0.08
@@ -42,6 +42,8 @@ Color = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Distractor:
+    """An object on the table; `shape` is an index into `gcb.envs.distractors.SHAPES`."""
+
     shape: int
     xy: tuple[float, float]
     yaw: float
@@ -50,13 +52,13 @@ class Distractor:
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything that one episode's world is made of."""
+    """The initial state, the appearance and the task of one episode."""
 
     task: str
     cabinet_xy: tuple[float, float]
     cabinet_yaw: float
     opening: float
-    target: float  # the opening asked for, in the drawer task
+    target: float  # the opening to reach, in the drawer task
     bottom_open: bool
     colors: dict[str, Color]
     distractors: tuple[Distractor, ...]
@@ -69,48 +71,47 @@ class Scene:
 def sample_scene(
     layout: Layout, rng: np.random.Generator, task: str | None = None, bank: ClipBank | None = None
 ) -> Scene:
-    """A scene for one episode; `task` fixes what is otherwise drawn."""
+    """Sample a scene for one episode, with a random task unless `task` is given."""
     task = task or str(rng.choice(layout.tasks))
-    xy, yaw = _draw_pose(layout, rng)
+    xy, yaw = _sample_pose(layout, rng)
     opening, target = sample_opening(rng)
-    return _dress(layout, rng, bank, Scene(task, xy, yaw, opening, target, bool(rng.integers(2)), {}, ()))
+    return _sample_appearance(layout, rng, bank, Scene(task, xy, yaw, opening, target, bool(rng.integers(2)), {}, ()))
 
 
 def sample_analogy(
     scene: Scene, mode: str, layout: Layout, rng: np.random.Generator, bank: ClipBank | None = None
 ) -> Scene:
-    """A scene in which the same is to be done: noise on the cabinet's pose, and new colours, distractors and video.
+    """Sample an analogous scene: noise on the cabinet's pose, and new colours, distractors and video.
 
     `strict` (the paper's text) keeps the task, the openings and the target; `loose` (the authors' release) keeps only
-    the task and redraws the rest.
+    the task and resamples the rest.
     """
     if mode not in ANALOGIES:
-        raise GCBError(f"Unknown analogy {mode!r}; choose one of {', '.join(ANALOGIES)}.")
+        raise GCBError(f"analogy is {mode!r}; accepted: {', '.join(ANALOGIES)}.")
     xy, yaw = _jitter_pose(scene, layout, rng)
     analogous = replace(scene, cabinet_xy=xy, cabinet_yaw=yaw)
     if mode == "loose":
         opening, target = sample_opening(rng)
         analogous = replace(analogous, opening=opening, target=target, bottom_open=bool(rng.integers(2)))
-    return _dress(layout, rng, bank, analogous)
+    return _sample_appearance(layout, rng, bank, analogous)
 
 
 def sample_opening(rng: np.random.Generator) -> tuple[float, float]:
-    """The drawer's opening and its target.
+    """Sample the drawer's opening and its target.
 
-    The target lies in the half where the drawer already is; if that would be no task at all, it is the opposite
-    extreme.
+    The target is in the same half as the opening; if the goal would already be reached, it is the opposite extreme.
     """
     opening = rng.uniform(0.0, TRAVEL)
     half = TRAVEL / 2
     upper = opening > half
     target = rng.uniform(half, TRAVEL) if upper else rng.uniform(0.0, half)
-    if abs(target - opening) < DRAWER_TOLERANCE + SETTLED:  # a goal may fall short of its target by as much
+    if abs(target - opening) < DRAWER_TOLERANCE + SETTLED:  # a goal image may be SETTLED short of its target
         target = 0.0 if upper else TRAVEL
     return float(opening), float(target)
 
 
 def reachable(layout: Layout, xy: np.ndarray, yaw: float) -> bool:
-    """Whether the cabinet stands in its area and all that is to be touched lies in the gripper's workspace."""
+    """Return whether the cabinet is in its area and the handle (and button) are in the gripper's workspace."""
     touched = [xy + (HANDLE_CLOSED + opening) * slide_axis(yaw) for opening in (0.0, TRAVEL)]
     if layout.has_button:
         touched.append(xy)
@@ -123,7 +124,7 @@ def _inside(point: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
     return bool(np.all(point >= low) and np.all(point <= high))
 
 
-def _draw_pose(layout: Layout, rng: np.random.Generator) -> tuple[tuple[float, float], float]:
+def _sample_pose(layout: Layout, rng: np.random.Generator) -> tuple[tuple[float, float], float]:
     while True:
         xy = rng.uniform(CABINET_LOW, CABINET_HIGH)
         yaw = rng.uniform(0.0, 2 * np.pi)
@@ -139,18 +140,18 @@ def _jitter_pose(scene: Scene, layout: Layout, rng: np.random.Generator) -> tupl
             return (float(xy[0]), float(xy[1])), float(yaw)
 
 
-def _dress(layout: Layout, rng: np.random.Generator, bank: ClipBank | None, scene: Scene) -> Scene:
-    """New colours, distractors and video for a scene whose cabinet stands."""
+def _sample_appearance(layout: Layout, rng: np.random.Generator, bank: ClipBank | None, scene: Scene) -> Scene:
+    """Return the scene with new colours, distractors and video."""
     return replace(
         scene,
-        colors=_draw_colors(rng),
-        distractors=_draw_distractors(rng, np.array(scene.cabinet_xy), scene.cabinet_yaw),
+        colors=_sample_colors(rng),
+        distractors=_sample_distractors(rng, np.array(scene.cabinet_xy), scene.cabinet_yaw),
         clip=bank.sample(rng) if bank else None,
     )
 
 
-def _draw_colors(rng: np.random.Generator) -> dict[str, Color]:
-    """Cabinet and drawers of any hue; the handle dark or light, and the button vivid, so that both stay visible."""
+def _sample_colors(rng: np.random.Generator) -> dict[str, Color]:
+    """Sample any hue for cabinet and drawers; the handle is dark or light and the button vivid, to stay visible."""
     body = _hsv(rng, (0.15, 0.8), (0.45, 0.9))
     drawer = _hsv(rng, (0.15, 0.8), (0.55, 1.0))
     grey = float(rng.choice([rng.uniform(0.05, 0.15), rng.uniform(0.9, 1.0)]))
@@ -162,8 +163,8 @@ def _hsv(rng: np.random.Generator, saturation: tuple[float, float], value: tuple
     return colorsys.hsv_to_rgb(rng.random(), rng.uniform(*saturation), rng.uniform(*value))
 
 
-def _draw_distractors(rng: np.random.Generator, cabinet_xy: np.ndarray, yaw: float) -> tuple[Distractor, ...]:
-    """0 to 4 different shapes, clear of the cabinet with its drawer open, and of each other."""
+def _sample_distractors(rng: np.random.Generator, cabinet_xy: np.ndarray, yaw: float) -> tuple[Distractor, ...]:
+    """Sample 0 to 4 different shapes, clear of each other and of the cabinet with its drawer open."""
     shapes = rng.choice(len(SHAPES), size=rng.integers(MAX_DISTRACTORS + 1), replace=False)
     placed: list[Distractor] = []
     for shape in shapes.tolist():

@@ -1,4 +1,4 @@
-"""Which environment, with which options, played how."""
+"""Specification of an environment for evaluation: its id, its options and its adapter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,34 +16,34 @@ ENV_IDS = {"drawer": "gcb/Drawer-v0", "button_drawer": "gcb/ButtonDrawer-v0"}
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """A world by its gymnasium id, with its options and how it is played; `make` builds it for a mode of evaluation."""
+    """A Gymnasium environment by id, with its options and its adapter."""
 
     env: str
     options: Mapping[str, Any] = field(default_factory=dict)
     adapter: Adapter = ADAPTERS["gcb"]
 
     def record(self) -> dict[str, Any]:
-        """What eval.json keeps of it."""
-        plain = {"env": self.env, "options": dict(self.options)}
-        return plain if (name := adapter_name(self.adapter)) == "gcb" else {**plain, "adapter": name}
+        """Return the entry that eval.json keeps."""
+        record = {"env": self.env, "options": dict(self.options)}
+        return record if (name := adapter_name(self.adapter)) == "gcb" else {**record, "adapter": name}
 
     def make(self, mode: str) -> gym.Env:
-        """The world as evaluation needs it."""
+        """Create the environment for one evaluation mode."""
         options = self.adapter.env_options(self.options, mode)
         try:
             return gym.make(self.env, disable_env_checker=True, **options)
         except (gym.error.Error, ImportError) as error:
-            raise GCBError(f"there is no world {self.env!r} ({error})") from error
+            raise GCBError(f"there is no environment {self.env!r} ({error})") from error
         except TypeError as error:
             if "unexpected keyword" not in str(error):
                 raise
-            hint = "" if adapter_name(self.adapter) != "gcb" else ". For a world of another's making, name an adapter"
+            hint = "" if adapter_name(self.adapter) != "gcb" else ". Other environments than gcb's need an adapter"
             raise GCBError(f"{self.env} was given options {options}, but {error}{hint}") from error
 
 
 def recorded_env_spec(record: Mapping[str, Any]) -> EnvSpec:
-    """The world that the dataset of a run with this record was collected in."""
+    """Return the environment in which a run's dataset was collected, given the run's record."""
     config = record.get("data", {}).get("config", {})
     if "env" not in config:
-        raise GCBError("it is not known in which world the agent's data was collected; say it: EnvSpec(env, options)")
+        raise GCBError("the agent's dataset does not name its environment; give one: EnvSpec(env, options)")
     return EnvSpec(config["env"], config.get("options", {}), get_adapter(config.get("adapter", "gcb")))

@@ -1,4 +1,4 @@
-"""The gymnasium environment that both worlds share."""
+"""The Gymnasium environment behind both ids in `gcb.envs.ENVS`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from gcb.envs.layout import (
     SUBSTEPS,
     TABLE_Z,
     Layout,
-    reached,
+    goal_reached,
 )
 from gcb.envs.sawyer import Sawyer
 from gcb.envs.scene import ANALOGIES, Scene, sample_analogy, sample_scene
@@ -34,12 +34,12 @@ CAMERA_TARGET = [0.7, 0.0, -0.25]
 CAMERA_YAW, CAMERA_PITCH = 90.0, -37.0
 FIELD_OF_VIEW, NEAR, FAR = 60.0, 0.1, 2.0
 TABLE_COLOR = [0.55, 0.45, 0.35, 1.0]
-MAX_DRAWS = 100
+MAX_ATTEMPTS = 100  # scenes to try until the expert solves one
 
 
 @dataclass(frozen=True)
 class Example:
-    """An example of a task: what the scene looked like before and after, with the hidden states."""
+    """An example of a task in some scene: images of its state and goal, with the hidden states."""
 
     state_image: np.ndarray
     goal_image: np.ndarray
@@ -49,13 +49,13 @@ class Example:
 
 
 class TabletopEnv(gym.Env):
-    """A Sawyer arm before a cabinet; images in, 5-D actions out, sparse reward.
+    """A Sawyer arm in front of a cabinet, with image observations, 5-D actions and a sparse reward.
 
-    The simulation is built anew from a `Scene` at every reset, which makes an episode depend on its seed alone
-    (restoring a PyBullet state is not always exact).
+    Every reset rebuilds the simulation from a `Scene`, so that an episode depends only on its seed (restoring a
+    PyBullet state is not always exact).
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 24}  # noqa: RUF012 (gymnasium's own form)
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 24}  # noqa: RUF012 (the form Gymnasium asks for)
 
     def __init__(
         self,
@@ -71,8 +71,10 @@ class TabletopEnv(gym.Env):
         render_mode: str | None = None,
         render_size: int = 256,
     ):
-        """`task` fixes the task; `video` is "builtin" or a folder of clips, `video_split` "train" or "eval";
-        `analogy` ("strict" or "loose") adds an example pair to the `info` of every reset.
+        """Create the environment.
+
+        `task` fixes the task, which is random otherwise. `video` is "builtin" or a directory of clips; `video_split` is
+        "train" or "eval". `analogy` ("strict" or "loose") adds an `Example` to the `info` of every reset.
         """
         _check_choice("task", task, (None, *layout.tasks))
         _check_choice("analogy", analogy, (None, *ANALOGIES))
@@ -103,26 +105,28 @@ class TabletopEnv(gym.Env):
         self._scene: Scene | None = None
         self._playing = False
 
-    # ---- gymnasium -------------------------------------------------------------------------------------------
+    # ---- Gymnasium -------------------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """`options` may hold "scene" (a `Scene` to play instead of a drawn one), "task" and "analogy", which take the
-        place of the constructor's.
+        """Start an episode.
+
+        `options` may contain "scene" (a `Scene` to use instead of a random one), and "task" and "analogy", which
+        override the arguments of the constructor.
         """
         super().reset(seed=seed)
         options = dict(options or {})
         scene, task = options.pop("scene", None), options.pop("task", self._task)
         analogy = options.pop("analogy", self._analogy)
         if options:
-            raise GCBError(f"Unknown reset option {next(iter(options))!r}; accepted: scene, task, analogy.")
+            raise GCBError(f"unknown reset option {next(iter(options))!r}; accepted: scene, task, analogy.")
         _check_choice("task", task, (None, *self.layout.tasks))
         _check_scene(scene, self.layout)
         self._playing = False
-        scene, draws, (self._goal_image, self._goal_state) = self._draw_with_goal(scene, task)
+        scene, attempts, (self._goal_image, self._goal_state) = self._sample_solvable(scene, task)
         example = self.example(analogy, scene) if analogy else None
         self.load_scene(scene)
         self._playing = True
-        info = {**self._info(self.state()), "scene": scene.to_dict(), "draws": draws}
+        info = {**self._info(self.state()), "scene": scene.to_dict(), "attempts": attempts}
         if example:
             info["example"] = example
         return self._observation(), info
@@ -138,13 +142,13 @@ class TabletopEnv(gym.Env):
         return self._observation(), float(success), terminated, truncated, info
 
     def compute_reward(self, achieved_state: np.ndarray, desired_state: np.ndarray, info: Any) -> np.ndarray | float:
-        """1 where the hidden state has reached the desired one, else 0; for single states or batches.
+        """Return 1 where the hidden state reaches the desired one, else 0, for single states or batches.
 
-        `info` is a dict with "task" (one name or one per state), or a sequence of such dicts.
+        `info` is a dict with "task" (one name, or one per state), or a sequence of such dicts.
         """
         tasks = info["task"] if isinstance(info, dict) else [entry["task"] for entry in info]
         button_task = np.asarray(tasks) == "button"
-        reward = reached(np.asarray(achieved_state), np.asarray(desired_state), button_task).astype(np.float32)
+        reward = goal_reached(np.asarray(achieved_state), np.asarray(desired_state), button_task).astype(np.float32)
         return float(reward) if reward.ndim == 0 else reward
 
     def render(self) -> np.ndarray | None:
@@ -158,12 +162,13 @@ class TabletopEnv(gym.Env):
 
     @property
     def scene(self) -> Scene:
+        """The scene that was loaded last."""
         if self._scene is None:
-            raise GCBError("There is no scene before the first reset.")
+            raise GCBError("there is no scene before the first reset.")
         return self._scene
 
     def load_scene(self, scene: Scene) -> None:
-        """Build the simulation anew with this scene at its start."""
+        """Rebuild the simulation with this scene in its initial state."""
         client = self._client
         client.resetSimulation()
         client.setGravity(0.0, 0.0, GRAVITY)
@@ -185,7 +190,7 @@ class TabletopEnv(gym.Env):
         self.steps = 0
 
     def state(self) -> np.ndarray:
-        """The hidden state: `layout.state_names` says what stands where."""
+        """Return the hidden state; `layout.state_names` names its components."""
         position, quaternion = self.arm.pose()
         parts = [position, quaternion, [self.arm.tip_distance()], self.cabinet.handle()]
         if self.layout.has_button:
@@ -193,7 +198,7 @@ class TabletopEnv(gym.Env):
         return np.concatenate(parts).astype(np.float32)
 
     def image(self, size: int) -> np.ndarray:
-        """The camera's picture now, with the clip behind it if there is one."""
+        """Render the current camera image, with the video background if there is one."""
         flags = 0 if self._bank else pybullet.ER_NO_SEGMENTATION_MASK
         _, _, pixels, _, segmentation = self._client.getCameraImage(
             size, size, self._view, self._projection, shadow=0, renderer=pybullet.ER_TINY_RENDERER, flags=flags
@@ -207,39 +212,39 @@ class TabletopEnv(gym.Env):
         return image
 
     def example(self, mode: str, scene: Scene | None = None) -> Example:
-        """An example of the same task in an analogous scene: draws from the environment's generator.
+        """Sample an example of the same task in an analogous scene, with the environment's random generator.
 
-        Leaves the simulation in the example's goal; `reset` places the episode's own scene afterwards.
+        This leaves the simulation in the example's goal state; `reset` loads the episode's own scene afterwards.
         """
         scene = scene or self.scene
-        for _ in range(MAX_DRAWS):
+        for _ in range(MAX_ATTEMPTS):
             analogous = sample_analogy(scene, mode, self.layout, self.np_random, self._bank)
             self.load_scene(analogous)
             state_image, state = self.image(self._image_size), self.state()
             goal = self._play_to_goal()
             if goal:
                 return Example(state_image, goal[0], state, goal[1], analogous)
-        raise GCBError(f"The expert failed in {MAX_DRAWS} analogous scenes: this scene has no reachable analogy.")
+        raise GCBError(f"The expert failed in {MAX_ATTEMPTS} analogous scenes: no analogy of this scene is solvable.")
 
-    # ---- inside ----------------------------------------------------------------------------------------------
+    # ---- internals -------------------------------------------------------------------------------------------
 
-    def _draw_with_goal(
+    def _sample_solvable(
         self, scene: Scene | None, task: str | None
     ) -> tuple[Scene, int, tuple[np.ndarray, np.ndarray]]:
-        """A scene whose task the expert can do, how many were drawn, and the picture and hidden state it ends in."""
-        for draws in range(1, 2 if scene else MAX_DRAWS + 1):
-            drawn = scene or sample_scene(self.layout, self.np_random, task, self._bank)
-            self.load_scene(drawn)
+        """Return a scene that the expert solves, the number of scenes tried, and the goal (image, hidden state)."""
+        for attempts in range(1, 2 if scene else MAX_ATTEMPTS + 1):
+            candidate = scene or sample_scene(self.layout, self.np_random, task, self._bank)
+            self.load_scene(candidate)
             goal = self._play_to_goal()
             if goal:
-                return drawn, draws, goal
-        raise GCBError("The expert cannot do the task of this scene, so that it has no goal image.")
+                return candidate, attempts, goal
+        raise GCBError("The expert cannot solve the task of this scene, so it has no goal image.")
 
     def _play_to_goal(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Play the noise-free expert to its end: (goal image, goal state), or None if it failed.
+        """Play the noise-free expert and return (goal image, goal state), or None if it fails.
 
-        The goal state is the hidden state of the goal image, but for the button: its goal is by definition pressed
-        by the depth that toggles, not where the expert happened to hold it.
+        The goal state is the hidden state in the goal image, except for the button: its goal is by definition the depth
+        at which it toggles, not where the expert happens to hold it.
         """
         expert, scene = Expert(self), self.scene
         for _ in range(self._max_steps):
@@ -252,7 +257,7 @@ class TabletopEnv(gym.Env):
 
     def _button_done(self) -> bool:
         state, goal = self.state(), self._as_goal(self.state())
-        return self.cabinet.bottom_arrived() and bool(reached(state, goal, True))
+        return self.cabinet.bottom_arrived() and bool(goal_reached(state, goal, True))
 
     def _as_goal(self, state: np.ndarray) -> np.ndarray:
         goal = state.copy()
@@ -270,9 +275,9 @@ class TabletopEnv(gym.Env):
     def _checked(self, action: np.ndarray) -> np.ndarray:
         action = np.asarray(action, np.float64)
         if action.shape != (5,):
-            raise GCBError(f"The action has shape {action.shape}; it must be (5,): x, y, z, yaw, grip.")
+            raise GCBError(f"action has shape {action.shape}; it must be (5,): x, y, z, yaw, grip.")
         if not np.all(np.isfinite(action)):
-            raise GCBError(f"The action {action.tolist()} is not finite.")
+            raise GCBError(f"action is {action.tolist()}; its values must be finite.")
         return np.clip(action, -1.0, 1.0)
 
     def _observation(self) -> dict[str, np.ndarray]:
@@ -281,7 +286,7 @@ class TabletopEnv(gym.Env):
 
     def _info(self, state: np.ndarray) -> dict[str, Any]:
         task = self.scene.task
-        success = bool(reached(state, self._goal_state, task == "button"))
+        success = bool(goal_reached(state, self._goal_state, task == "button"))
         return {"state": state, "goal_state": self._goal_state.copy(), "task": task, "success": success}
 
 
@@ -294,10 +299,10 @@ def _check_scene(scene: object, layout: Layout) -> None:
     if scene is None:
         return
     if not isinstance(scene, Scene):
-        raise GCBError(f"The scene to play is of type {type(scene).__name__}; it must be a gcb.envs.scene.Scene.")
-    _check_choice("The scene's task", scene.task, layout.tasks)
+        raise GCBError(f"scene is of type {type(scene).__name__}; it must be a gcb.envs.scene.Scene.")
+    _check_choice("the scene's task", scene.task, layout.tasks)
 
 
 def _check_size(name: str, value: int) -> None:
     if not isinstance(value, int) or not 8 <= value <= 2048:
-        raise GCBError(f"{name} is {value!r}; it must be a whole number of pixels from 8 to 2048.")
+        raise GCBError(f"{name} is {value!r}; it must be an integer from 8 to 2048 (pixels).")

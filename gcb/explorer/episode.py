@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from gcb.agent.agent import Agent, Example
-from gcb.envs import TabletopEnv
 from gcb.envs.adapters import TabletopAdapter
 from gcb.envs.expert import Expert
+from gcb.envs.tabletop import TabletopEnv
 from gcb.explorer.display import data_url
 from gcb.explorer.scene_renderer import RenderedScene
 from gcb.explorer.simulators import SimulatorPair

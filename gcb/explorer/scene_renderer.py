@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gcb.envs import TabletopEnv, make_env
+from gcb.envs import make_env
 from gcb.envs.backgrounds import ClipBank, open_bank
 from gcb.envs.layout import CABINET_HIGH, CABINET_LOW, DRAWER_TOLERANCE, SETTLED, TRAVEL, Layout
 from gcb.envs.scene import Scene, reachable, sample_analogy, sample_scene
+from gcb.envs.tabletop import TabletopEnv
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
 from gcb.explorer.display import button_label, data_url, drawer_label, open_fraction

@@ -31,7 +31,7 @@ def data() -> Dataset:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, data: Dataset) -> Path:
     folder = tmp_path_factory.mktemp("sharing")
-    made = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"asks": False}})
+    made = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"check_actions": False}})
     stored = write_dataset(made, folder / "data")
     train(tiny_config(steps=6, checkpoint_every=3), stored, folder / "run", quiet=True)
     return folder / "run"

@@ -97,7 +97,7 @@ def test_expert_measures_and_draws(capsys, tmp_path):
     [
         (
             ["collect", "--out", "x", "--env", "gcb/Kitchen-v0"],
-            "there is no world 'gcb/Kitchen-v0'; gcb has gcb/Drawer",
+            "there is no environment 'gcb/Kitchen-v0'; gcb has gcb/Drawer",
         ),
         (["collect", "--out", "x", "--transitions", "0"], "transitions is 0; it must be at least 1"),
         (["collect", "--out", "x", "--workers", "0"], "workers is 0"),
@@ -107,7 +107,7 @@ def test_expert_measures_and_draws(capsys, tmp_path):
         (["data", "show", "x"], "x is not a directory"),
         (["data", "check", "x"], "x is not a directory"),
         (["expert", "--episodes", "0"], "episodes is 0"),
-        (["expert", "--env", "Drawer"], "there is no world 'Drawer'"),
+        (["expert", "--env", "Drawer"], "there is no environment 'Drawer'"),
     ],
 )
 def test_a_mistake_is_a_message_and_exit_code_2(capsys, monkeypatch, tmp_path, words, message):

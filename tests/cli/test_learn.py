@@ -72,7 +72,7 @@ def test_help_explains_every_field(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_from_data_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = Dataset.from_arrays(**tiny_dataset().arrays(), config={"env": ENV, "options": {"asks": False}})
+    data = Dataset.from_arrays(**tiny_dataset().arrays(), config={"env": ENV, "options": {"check_actions": False}})
     write_dataset(data, tmp_path / "data")
     write_config(tmp_path / "config.yaml", tiny_config("goal_agnostic_bc", steps=4, checkpoint_every=2))
     common = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--quiet"]

@@ -1,15 +1,16 @@
-"""The two worlds, built once per file; every test places or resets its own scene."""
+"""Fixtures for both environments, created once per file; every test loads or resets its own scene."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from gcb.envs import ENVS, TabletopEnv, make_env
+from gcb.envs import ENVS, make_env
+from gcb.envs.tabletop import TabletopEnv
 
-SMALL = 16  # pixels: what is not about pictures need not draw large ones
+SMALL = 16  # pixels, for tests that are not about images
 
 
-def _world(env_id: str, **options) -> Iterator[TabletopEnv]:
+def _env(env_id: str, **options) -> Iterator[TabletopEnv]:
     env = make_env(env_id, image_size=SMALL, **options)
     yield env
     env.close()
@@ -17,15 +18,15 @@ def _world(env_id: str, **options) -> Iterator[TabletopEnv]:
 
 @pytest.fixture(scope="module")
 def drawer() -> Iterator[TabletopEnv]:
-    yield from _world("gcb/Drawer-v0")
+    yield from _env("gcb/Drawer-v0")
 
 
 @pytest.fixture(scope="module")
 def button_drawer() -> Iterator[TabletopEnv]:
-    yield from _world("gcb/ButtonDrawer-v0")
+    yield from _env("gcb/ButtonDrawer-v0")
 
 
 @pytest.fixture(scope="module", params=list(ENVS))
 def env(request: pytest.FixtureRequest) -> Iterator[TabletopEnv]:
-    """Each of the two worlds in turn."""
-    yield from _world(request.param)
+    """Each of the two environments in turn."""
+    yield from _env(request.param)

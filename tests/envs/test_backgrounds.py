@@ -1,3 +1,5 @@
+"""Background clips: built-in ones and those from a directory of videos."""
+
 import hashlib
 import json
 import subprocess
@@ -11,33 +13,32 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gcb.envs.backgrounds import Clip, composite, open_bank
-from gcb.envs.clips import ByteCache
-from gcb.envs.stills import STILLS, StillBank
-from gcb.envs.videos import SEGMENT, count_steps, reflect
+from gcb.envs import backgrounds
+from gcb.envs.backgrounds import STILLS, Clip, StillBank, composite, open_bank
+from gcb.envs.videos import SEGMENT, ByteCache, count_steps, reflect
 from gcb.errors import GCBError
 from gcb.utils.media import write_video
 
 
 def write_ramp(path, frames=48, fps=24, width=96, height=64):
-    """A video whose frame k is grey 5 k (mod 250) on the left and white on the right edge: it tells its own time."""
+    """Write a video whose frame k is grey 5 k (mod 250), and white at the right edge."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pictures = np.zeros((frames, height, width, 3), np.uint8)
-    pictures[:] = (5 * np.arange(frames) % 250)[:, None, None, None]
-    pictures[:, :, width - 24 :] = 255
-    write_video(path, pictures, fps)
+    images = np.zeros((frames, height, width, 3), np.uint8)
+    images[:] = (5 * np.arange(frames) % 250)[:, None, None, None]
+    images[:, :, width - 24 :] = 255
+    write_video(path, images, fps)
 
 
-def drawn_names(bank, count=60):
+def sampled_names(bank, count=60):
     rng = np.random.default_rng(0)
     return {bank.sample(rng).name for _ in range(count)}
 
 
-# ---- built in ------------------------------------------------------------------------------------------------
+# ---- built-in ------------------------------------------------------------------------------------------------
 
 
-def test_builtin_splits_are_disjoint_and_drawn_whole():
-    train, held_out = (drawn_names(open_bank("builtin", split)) for split in ("train", "eval"))
+def test_builtin_splits_are_disjoint_and_complete():
+    train, held_out = (sampled_names(open_bank("builtin", split)) for split in ("train", "eval"))
     assert not train & held_out
     assert train | held_out == set(STILLS)
     assert len(held_out) >= 4
@@ -57,19 +58,18 @@ def test_builtin_frames_have_color_and_move(split):
         assert clip.name == "hubble" or np.ptp(frames, axis=-1).mean() > 8  # stars are white on black
 
 
-def test_camera_never_leaves_the_still():
-    """Pillow fills what lies outside with black; a white still has to stay white."""
+def test_camera_never_leaves_the_image(monkeypatch):
+    """Pillow fills pixels outside with black, so a white image must stay white."""
     bank, rng = StillBank("train"), np.random.default_rng(2)
     for extent in ((128, 128), (192, 128)):
-        bank._cache = ByteCache(1 << 20)
-        for name in bank._names:
-            bank._cache.get((name, 64), lambda extent=extent: ((Image.new("RGB", extent, "white"), extent), 1))
+        loaded = Image.new("RGB", extent, "white"), extent
+        monkeypatch.setattr(backgrounds, "_load_still", lambda name, size, loaded=loaded: loaded)
         for _ in range(100):
             clip = bank.sample(rng)
             assert all(bank.frame(clip, t, 64).min() == 255 for t in range(0, 2000, 97))
 
 
-def test_builtin_plays_on_at_any_time_and_size():
+def test_builtin_clip_at_any_time_and_size():
     bank = open_bank("builtin", "eval")
     clip = bank.sample(np.random.default_rng(3))
     assert bank.frame(clip, 1_000_000, 64).shape == (64, 64, 3)
@@ -103,7 +103,7 @@ def test_builtin_is_fast():
     for clip in clips:
         for t in range(50):
             bank.frame(clip, t, 64)
-    assert (time.process_time() - start) / 1000 < 0.0006  # 0.1 ms alone; the rest is for a busy machine
+    assert (time.process_time() - start) / 1000 < 0.0006  # 0.1 ms on an idle machine
 
 
 def test_unknown_clip_and_split():
@@ -113,12 +113,12 @@ def test_unknown_clip_and_split():
         open_bank("builtin", "test")
 
 
-# ---- a folder of videos --------------------------------------------------------------------------------------
+# ---- directory of videos -------------------------------------------------------------------------------------
 
 
 def test_video_plays_at_natural_speed_and_reflects(tmp_path):
-    write_ramp(tmp_path / "train" / "slow.mp4", frames=24, fps=12)  # two seconds: every frame lasts two steps
-    write_ramp(tmp_path / "eval" / "fast.mp4", frames=96, fps=48)  # two seconds: every other frame is shown
+    write_ramp(tmp_path / "train" / "slow.mp4", frames=24, fps=12)  # two seconds; every frame lasts two steps
+    write_ramp(tmp_path / "eval" / "fast.mp4", frames=96, fps=48)  # two seconds; every other frame is shown
     for split, name, per_step in (("train", "slow", 2.5), ("eval", "fast", 10)):
         bank = open_bank(tmp_path, split)
         clip = Clip(f"{split}/{name}.mp4", start=0)
@@ -129,12 +129,12 @@ def test_video_plays_at_natural_speed_and_reflects(tmp_path):
         assert (forth == back).all()
 
 
-def test_video_shows_the_middle_square(tmp_path):
+def test_video_shows_the_central_square(tmp_path):
     write_ramp(tmp_path / "train" / "a.mp4", width=96, height=64)
     write_ramp(tmp_path / "eval" / "b.mp4", width=64, height=96)
     wide = open_bank(tmp_path, "train").frame(Clip("train/a.mp4", 0), 2, 64)
     assert wide.shape == (64, 64, 3)
-    # Of the 96 columns 16 to 79 are shown, and white begins at 72.
+    # Columns 16 to 79 of 96 are shown; white begins at column 72.
     assert wide[:, 52].max() < 60
     assert wide[:, 60].min() > 200
     mirrored = open_bank(tmp_path, "train").frame(Clip("train/a.mp4", 0, mirrored=True), 2, 64)
@@ -144,7 +144,7 @@ def test_video_shows_the_middle_square(tmp_path):
 
 @pytest.mark.parametrize(("suffix", "codec"), [(".mp4", None), (".mkv", None), (".avi", "mpeg4"), (".webm", "libvpx")])
 def test_long_video_is_the_same_from_any_segment(tmp_path, suffix, codec):
-    """Frames deep in a file come out right whether one plays up to them or begins there."""
+    """Frames deep in a file are correct whether playback reaches them or starts there."""
     write_ramp(tmp_path / "whole.mp4", frames=3 * SEGMENT, width=64)
     write_ramp(tmp_path / "eval" / "other.mp4")
     convert(tmp_path / "whole.mp4", tmp_path / "train" / f"long{suffix}", codec)
@@ -158,7 +158,7 @@ def test_long_video_is_the_same_from_any_segment(tmp_path, suffix, codec):
 
 
 def convert(source, target, codec=None):
-    """The same video in another container, encoded anew if `codec` is given."""
+    """Convert a video to another container, re-encoding it if `codec` is given."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(source)) as reader, av.open(str(target), "w") as writer:
         if codec is None:
@@ -174,7 +174,7 @@ def convert(source, target, codec=None):
         writer.mux(stream.encode(None))
 
 
-def test_draw_leaves_room_for_an_episode(tmp_path):
+def test_sampled_start_leaves_room_for_an_episode(tmp_path):
     write_ramp(tmp_path / "train" / "long.mp4", frames=3 * SEGMENT + 50, width=64)
     write_ramp(tmp_path / "eval" / "short.mp4", frames=10)
     rng = np.random.default_rng(0)
@@ -188,28 +188,28 @@ def test_draw_leaves_room_for_an_episode(tmp_path):
     assert (short.frame(clip, 75, 32) == short.frame(clip, reflect(75, 10), 32)).all()
 
 
-def test_names_decide_the_split_and_keep_it(tmp_path):
+def test_split_depends_on_the_name_only(tmp_path):
     for index in range(12):
         write_ramp(tmp_path / f"class{index % 3}" / f"{index}.mp4", frames=4)
-    before = {split: drawn_names(open_bank(tmp_path, split), 200) for split in ("train", "eval")}
+    before = {split: sampled_names(open_bank(tmp_path, split), 200) for split in ("train", "eval")}
     assert not before["train"] & before["eval"]
     assert sum(map(len, before.values())) == 12
     assert min(map(len, before.values())) >= 2
     for index in range(12, 18):
         write_ramp(tmp_path / f"{index}.mp4", frames=4)
     for split, names in before.items():
-        assert names <= drawn_names(open_bank(tmp_path, split), 300)
+        assert names <= sampled_names(open_bank(tmp_path, split), 300)
 
 
 def test_two_readable_clips_give_both_splits_one(tmp_path):
     write_ramp(tmp_path / "first.mp4", frames=4)
     with pytest.raises(GCBError, match=r"eval split.*no readable"):
         open_bank(tmp_path, "eval")
-    assert drawn_names(open_bank(tmp_path, "train")) == {"first.mp4"}
-    for name in "abcdefgh":  # whichever side the hash gives them
+    assert sampled_names(open_bank(tmp_path, "train")) == {"first.mp4"}
+    for name in "abcdefgh":  # whatever split their hash gives them
         write_ramp(tmp_path / name / f"{name}.mp4", frames=4)
         write_ramp(tmp_path / name / f"{name}{name}.mp4", frames=4)
-        train, held_out = (drawn_names(open_bank(tmp_path / name, split)) for split in ("train", "eval"))
+        train, held_out = (sampled_names(open_bank(tmp_path / name, split)) for split in ("train", "eval"))
         assert len(train) == len(held_out) == 1
         assert train != held_out
 
@@ -222,12 +222,12 @@ def test_broken_clip_is_skipped_with_a_warning(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bank = open_bank(tmp_path, "train")
-        assert drawn_names(bank) == {"train/good.mp4"}
-    said = sorted(str(warning.message) for warning in caught)
-    assert len(said) == 2
-    assert "broken.mp4' is skipped: " in said[0]
-    assert "empty.webm' is skipped: " in said[1]
-    # What was found broken before must not change what is drawn.
+        assert sampled_names(bank) == {"train/good.mp4"}
+    messages = sorted(str(warning.message) for warning in caught)
+    assert len(messages) == 2
+    assert "broken.mp4' is skipped: " in messages[0]
+    assert "empty.webm' is skipped: " in messages[1]
+    # Files found to be broken earlier must not change which clips are sampled.
     first, second = np.random.default_rng(7), np.random.default_rng(7)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -237,8 +237,8 @@ def test_broken_clip_is_skipped_with_a_warning(tmp_path):
         bank.frame(Clip("train/broken.mp4", 0), 0, 64)
 
 
-def test_video_cut_short_plays_what_is_left(tmp_path):
-    """The index of an .mkv stands at the front: a file cut in two still promises its full length."""
+def test_truncated_video_plays_what_is_left(tmp_path):
+    """The index of an .mkv is at its start: a truncated file still claims its full length."""
     write_ramp(tmp_path / "whole.mp4", frames=3 * SEGMENT, width=64)
     convert(tmp_path / "whole.mp4", tmp_path / "train" / "cut.mkv")
     write_ramp(tmp_path / "eval" / "other.mp4", frames=4)
@@ -250,43 +250,46 @@ def test_video_cut_short_plays_what_is_left(tmp_path):
     assert np.std([frame[8, 2].mean() for frame in frames]) > 10
 
 
-def test_folders_without_clips_say_what_was_tried(tmp_path):
+def test_directories_without_clips_are_reported(tmp_path):
     with pytest.raises(GCBError, match=r"nowhere.*does not exist"):
         open_bank(tmp_path / "nowhere", "train")
     (tmp_path / "notes.txt").write_text("nothing here")
     with pytest.raises(GCBError, match=r"No readable video clip in .*\.mp4, \.avi"):
         open_bank(tmp_path, "train")
     (tmp_path / "bad.MP4").write_bytes(b"0" * 100)
-    said = r"1 files; the first, 'bad\.MP4', cannot be read: .*Invalid data"
-    with pytest.warns(UserWarning, match="bad"), pytest.raises(GCBError, match=said):
+    message = r"1 files; the first, 'bad\.MP4', cannot be read: .*Invalid data"
+    with pytest.warns(UserWarning, match="bad"), pytest.raises(GCBError, match=message):
         open_bank(tmp_path, "train")
 
 
-# ---- small parts ---------------------------------------------------------------------------------------------
+# ---- helpers -------------------------------------------------------------------------------------------------
 
 
 def test_reflect():
-    assert [reflect(place, 4) for place in range(9)] == [0, 1, 2, 3, 2, 1, 0, 1, 2]
+    assert [reflect(step, 4) for step in range(9)] == [0, 1, 2, 3, 2, 1, 0, 1, 2]
     assert reflect(5, 1) == 0
 
 
-def test_cache_drops_the_least_used_beyond_its_bytes():
+def test_cache_evicts_the_least_recently_used_beyond_its_limit():
     made = []
 
-    def ask(key, size=40):
-        return cache.get((key,), lambda: (made.append(key) or key, size))
+    def get(key, size=40):
+        def make():
+            made.append(key)
+            return np.zeros(size, np.uint8)
+
+        return cache.get((key,), make)
 
     cache = ByteCache(100)
     for key in "abacab":
-        ask(key)
-    assert made == ["a", "b", "c", "b"]  # c drove out b, which was used before a; then b drove out c
-    ask("huge", 500)
-    ask("huge", 500)
+        get(key)
+    assert made == ["a", "b", "c", "b"]  # c evicted b, which was used before a; then b evicted c
+    assert len(get("huge", 500)) == len(get("huge", 500)) == 500
     assert made[-1] == "huge"
     assert made.count("huge") == 1
 
 
-def test_composite_puts_the_clip_behind():
+def test_composite_puts_the_clip_into_the_background():
     image, frame = np.full((2, 2, 3), 7, np.uint8), np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
     mixed = composite(image, np.array([[True, False], [False, True]]), frame)
     assert mixed.tolist() == [[[0, 1, 2], [7, 7, 7]], [[7, 7, 7], [9, 10, 11]]]

@@ -1,3 +1,5 @@
+"""The distractor objects: their table, their resting poses, and the script that chose them."""
+
 import math
 import time
 from pathlib import Path
@@ -7,7 +9,7 @@ import pytest
 
 from gcb.envs.bullet import BulletClient, pybullet
 from gcb.envs.distractors import SHAPES, add_distractor, hull_points
-from scripts.choose_distractors import COUNT, candidate, in_one_piece, most_diverse, resting, turn_between
+from scripts.choose_distractors import COUNT, angle_between, at_rest, candidate, is_connected, most_diverse
 
 TABLE_Z = -0.3775
 
@@ -28,7 +30,7 @@ def build_table(client):
 
 
 def grid(spacing=0.12):
-    """84 places on the table."""
+    """Return 84 positions on the table."""
     return [(spacing * (index // 12 - 3), spacing * (index % 12 - 5.5)) for index in range(84)]
 
 
@@ -49,17 +51,17 @@ def test_84_different_shapes_of_3_to_6_centimetres():
     assert all(0.012 <= shape.height <= 0.06 for shape in SHAPES)
 
 
-def test_the_table_of_shapes_is_true_to_their_hulls():
+def test_table_of_shapes_matches_their_hulls():
     for shape in SHAPES:
         points = resting_points(shape)
         np.testing.assert_allclose(np.ptp(points, axis=0) / 2, shape.half_extents, atol=1e-5)
         assert 0 <= shape.radius - np.linalg.norm(points[:, :2], axis=1).max() < 2e-5
-        # The hull's collision margin holds it 1 mm above the table.
+        # The collision margin of the hull keeps it 1 mm above the table.
         assert shape.rest_height + points[:, 2].min() == pytest.approx(0.001, abs=2e-4)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_all_stand_still_for_a_second(client, seed):
+def test_all_shapes_rest_for_a_second(client, seed):
     build_table(client)
     yaws = np.random.default_rng(seed).uniform(-math.pi, math.pi, 84)
     bodies = [
@@ -76,7 +78,7 @@ def test_all_stand_still_for_a_second(client, seed):
         assert abs(math.degrees(math.remainder(angle, 2 * math.pi))) < 3, shape
 
 
-def test_it_lands_where_it_was_asked_to(client):
+def test_placed_at_the_given_pose(client):
     build_table(client)
     shape = SHAPES[10]
     body = add_distractor(client, shape, (0.3, -0.2), math.pi / 2, (1, 0, 0), TABLE_Z)
@@ -88,8 +90,8 @@ def test_it_lands_where_it_was_asked_to(client):
     assert client.getDynamicsInfo(body, -1)[:2] == (0.05, 0.6)
 
 
-def test_each_is_seen_in_its_color_and_within_its_radius(client):
-    """From straight above: drawn and collided shape lie in one place."""
+def test_rendered_in_its_color_and_within_its_radius(client):
+    """Seen from straight above, the visual shape is where the collision shape is."""
     view = pybullet.computeViewMatrix([0, 0, TABLE_Z + 1], [0, 0, TABLE_Z], [0, 1, 0])
     projection = pybullet.computeProjectionMatrix(-0.02, 0.02, -0.02, 0.02, 0.5, 2)  # a pixel is 1 mm on the table
     for shape in SHAPES:
@@ -98,16 +100,16 @@ def test_each_is_seen_in_its_color_and_within_its_radius(client):
         _, _, pixels, _, segmentation = client.getCameraImage(
             80, 80, view, projection, shadow=0, renderer=pybullet.ER_TINY_RENDERER
         )
-        seen = np.reshape(segmentation, (80, 80)) == body
-        rows, columns = np.nonzero(seen)
+        mask = np.reshape(segmentation, (80, 80)) == body
+        rows, columns = np.nonzero(mask)
         assert len(rows) > 80, shape
         reach = np.hypot(rows - 39.5, columns - 39.5).max() / 1000
         assert shape.radius * 0.93 - 0.0015 < reach < shape.radius * 1.07 + 0.0015, shape
-        red, green, blue = np.reshape(pixels, (80, 80, 4))[seen][:, :3].mean(axis=0)
+        red, green, blue = np.reshape(pixels, (80, 80, 4))[mask][:, :3].mean(axis=0)
         assert blue > 3 * green > 3 * red > 0, shape
 
 
-def test_physics_repeats_after_a_reset(client):
+def test_physics_is_deterministic_after_a_reset(client):
     def play():
         build_table(client)
         bodies = [
@@ -130,36 +132,36 @@ def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def test_rebuilding_is_quick_and_does_not_leak(client):
+def test_rebuilding_is_fast_and_does_not_leak(client):
     def rebuild(cycles):
-        spent = 0.0
+        seconds = 0.0
         for cycle in range(cycles):
             client.resetSimulation()
             start = time.process_time()
             for index in range(4):
                 add_distractor(client, SHAPES[(4 * cycle + index) % 84], (0, 0.1 * index), 1.0, (1, 0, 0), TABLE_Z)
-            spent += time.process_time() - start
-        return spent / (4 * cycles)
+            seconds += time.process_time() - start
+        return seconds / (4 * cycles)
 
     rebuild(100)
     before = resident_bytes()
-    assert rebuild(800) < 0.003  # 0.45 ms alone; the rest is for a busy machine
+    assert rebuild(800) < 0.003  # 0.45 ms on an idle machine
     assert resident_bytes() - before < 3e6
 
 
 @pytest.mark.parametrize("row", [0, 41, 83])
-def test_the_table_is_what_the_script_finds(client, row):
+def test_script_reproduces_the_table(client, row):
     shape = SHAPES[row]
     random = np.random.default_rng([COUNT, shape.id])
-    found = candidate(shape.id, random)
-    assert found is not None
-    assert resting(client, found[0], random) == shape
+    described = candidate(shape.id, random)
+    assert described is not None
+    assert at_rest(client, described[0], random) == shape
 
 
-def test_parts_of_the_choice():
+def test_helpers_of_the_script():
     assert most_diverse(np.array([[0.0], [0.1], [1.0], [-3.0], [1.05]]), 3) == [1, 3, 4]
-    assert turn_between(np.array([0.0, 0, 1]), np.array([0.0, 1, 0])) == pytest.approx(90)
+    assert angle_between(np.array([0.0, 0, 1]), np.array([0.0, 1, 0])) == pytest.approx(90)
     line = np.linspace(0, 1, 50)[:, None] * [1.0, 0, 0]
-    assert in_one_piece(line, longest=1.0)
-    assert not in_one_piece(np.delete(line, range(20, 30), axis=0), longest=1.0)
-    assert candidate(168, np.random.default_rng(0)) is None  # its file holds NaN
+    assert is_connected(line, longest=1.0)
+    assert not is_connected(np.delete(line, range(20, 30), axis=0), longest=1.0)
+    assert candidate(168, np.random.default_rng(0)) is None  # its file contains NaN

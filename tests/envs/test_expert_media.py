@@ -1,4 +1,4 @@
-"""Pictures and figures of the worlds."""
+"""Success rates, videos and image sheets of the expert."""
 
 import av
 import numpy as np
@@ -12,7 +12,7 @@ from gcb.utils.media import LABEL_HEIGHT
 SMALL = {"image_size": 16}
 
 
-def test_the_sheet_shows_state_goal_and_example_of_each_scene(tmp_path):
+def test_sheet_shows_state_goal_and_example_of_each_scene(tmp_path):
     path = tmp_path / "new" / "sheet.png"
     scene_sheet("gcb/ButtonDrawer-v0", path, rows=2, seed=0, **SMALL)
     sheet = np.asarray(Image.open(path))
@@ -25,13 +25,13 @@ def test_the_sheet_shows_state_goal_and_example_of_each_scene(tmp_path):
     assert again.read_bytes() == path.read_bytes()
 
 
-def test_a_sheet_that_cannot_be_written_is_named(tmp_path):
+def test_unwritable_sheet_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(GCBError, match=r"sheet\.png could not be written"):
         scene_sheet("gcb/Drawer-v0", tmp_path / "file" / "sheet.png", rows=1, seed=0, **SMALL)
 
 
-def test_the_video_shows_episodes_above_their_goals(tmp_path):
+def test_video_shows_episodes_above_their_goals(tmp_path):
     path = tmp_path / "expert.gif"
     expert_video("gcb/Drawer-v0", path, episodes=2, seed=1, **SMALL)
     with av.open(str(path)) as container:
@@ -39,14 +39,13 @@ def test_the_video_shows_episodes_above_their_goals(tmp_path):
     side = 3 * 16
     assert frames[0].shape == (2 * side + 2, 2 * side + 2, 3)
     lower = [frame[side + 2 :] for frame in frames]
-    assert all(
-        np.abs(frame.astype(int) - lower[0]).max() < 60 for frame in lower
-    )  # the goals stand still (GIF colours)
+    # The goals do not move; the tolerance is for the GIF's palette.
+    assert all(np.abs(frame.astype(int) - lower[0]).max() < 60 for frame in lower)
     assert np.abs(frames[0][:side].astype(int) - frames[-1][:side]).max() > 60
     assert len(frames) > 10
 
 
-def test_without_noise_every_kept_scene_succeeds():
+def test_noise_free_expert_solves_every_scene_that_has_a_goal():
     rates = measure_expert("gcb/ButtonDrawer-v0", episodes=4, noise=0.0, seed=2, **SMALL)
     assert rates.noisy.value == 1
     assert rates.noise_free.successes == 4
@@ -54,8 +53,8 @@ def test_without_noise_every_kept_scene_succeeds():
     assert sum(rate.trials for rate in rates.per_task.values()) == 4
 
 
-def test_impossible_measurements_are_named():
+def test_invalid_arguments_are_reported():
     with pytest.raises(GCBError, match="episodes is 0"):
         measure_expert("gcb/Drawer-v0", episodes=0, noise=0.3, seed=0)
-    with pytest.raises(GCBError, match=r"no world 'Drawer'; gcb has gcb/Drawer-v0"):
+    with pytest.raises(GCBError, match=r"no environment 'Drawer'; gcb has gcb/Drawer-v0"):
         measure_expert("Drawer", episodes=1, noise=0.3, seed=0)

@@ -1,10 +1,11 @@
-"""The environment: gymnasium's contract, the paper's reward, one episode per seed, and errors that name the thing."""
+"""The environment: the Gymnasium API, the paper's reward, determinism, options, and error messages."""
 
 import hashlib
 import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -13,19 +14,20 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from helpers.simple_scene import simple_scene
 
-from gcb.envs import ENVS, TabletopEnv, make_env
+from gcb.envs import ENVS, make_env
 from gcb.envs.adapters import ADAPTERS
 from gcb.envs.distractors import SHAPES
 from gcb.envs.expert import Expert
-from gcb.envs.layout import BUTTON, HANDLE, SETTLED, TABLE_Z, reached
+from gcb.envs.layout import BUTTON, HANDLE, SETTLED, TABLE_Z, goal_reached
 from gcb.envs.scene import Distractor
+from gcb.envs.tabletop import TabletopEnv
 from gcb.errors import GCBError
 
 KEYS = ["observation", "achieved_goal", "desired_goal"]
 
 
 def rollout(env: TabletopEnv, seed: int, steps: int = 75, **options):
-    """An episode of random actions that belong to the seed: everything that was returned."""
+    """Play an episode of random actions that depend on the seed; return everything the environment returned."""
     rng = np.random.default_rng(seed)
     returned: list[tuple[Any, ...]] = [env.reset(seed=seed, **options)]
     while len(returned) <= steps:
@@ -36,7 +38,7 @@ def rollout(env: TabletopEnv, seed: int, steps: int = 75, **options):
 
 
 def digest(returned) -> str:
-    """A hash of every frame and hidden state of a rollout."""
+    """Return a hash of every frame and hidden state of a rollout."""
     sha = hashlib.sha256()
     for step in returned:
         for key in KEYS:
@@ -45,19 +47,19 @@ def digest(returned) -> str:
     return sha.hexdigest()
 
 
-def play_expert(env: TabletopEnv):
-    """Play the noise-free expert to the end of the episode: what each step returned."""
+def solve(env: TabletopEnv):
+    """Play the noise-free expert to the end of the episode; return what each step returned."""
     expert, returned = Expert(env), []
     while not returned or not (returned[-1][2] or returned[-1][3]):
         returned.append(env.step(expert.action()))
     return returned
 
 
-# ---- gymnasium -----------------------------------------------------------------------------------------------
+# ---- Gymnasium -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("env_id", list(ENVS))
-def test_gymnasium_has_nothing_to_complain_of(env_id):
+def test_passes_the_gymnasium_checker(env_id):
     env = gym.make(env_id, render_mode="rgb_array")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -65,21 +67,21 @@ def test_gymnasium_has_nothing_to_complain_of(env_id):
     env.close()
 
 
-def test_observations_are_three_images_and_nothing_else(env):
+def test_observations_are_exactly_three_images(env):
     observation, info = env.reset(seed=0)
     stepped, reward, terminated, truncated, _ = env.step(env.action_space.sample())
-    for seen in (observation, stepped):
-        assert list(seen) == KEYS  # the hidden state is not among them
-        assert seen in env.observation_space
-        assert all(image.shape == (16, 16, 3) and image.dtype == np.uint8 for image in seen.values())
-        assert (seen["achieved_goal"] == seen["observation"]).all()
+    for images in (observation, stepped):
+        assert list(images) == KEYS  # without the hidden state
+        assert images in env.observation_space
+        assert all(image.shape == (16, 16, 3) and image.dtype == np.uint8 for image in images.values())
+        assert (images["achieved_goal"] == images["observation"]).all()
     assert (stepped["desired_goal"] == observation["desired_goal"]).all()
     assert info["state"].shape == info["goal_state"].shape == (env.layout.state_size,)
     assert env.layout.state_size == (15 if env.layout.has_button else 11)
     assert [type(value) for value in (reward, terminated, truncated)] == [float, bool, bool]
 
 
-def test_the_hidden_state_says_where_things_are(button_drawer):
+def test_hidden_state_has_the_named_components(button_drawer):
     button_drawer.load_scene(simple_scene())
     state = dict(zip(button_drawer.layout.state_names, button_drawer.state().tolist(), strict=True))
     expected = dict(
@@ -90,7 +92,7 @@ def test_the_hidden_state_says_where_things_are(button_drawer):
     assert state == pytest.approx(expected, abs=1e-4)
 
 
-def test_images_come_in_any_size():
+def test_images_of_any_size():
     env = make_env("gcb/Drawer-v0", image_size=40, render_mode="rgb_array", render_size=300)
     observation, _ = env.reset(seed=0)
     assert observation["observation"].shape == observation["desired_goal"].shape == (40, 40, 3)
@@ -103,15 +105,15 @@ def test_images_come_in_any_size():
     env.close()
 
 
-def test_without_a_render_mode_nothing_is_rendered(drawer):
+def test_no_rendering_without_a_render_mode(drawer):
     drawer.reset(seed=0)
     assert drawer.render() is None
 
 
-# ---- reward and end ------------------------------------------------------------------------------------------
+# ---- reward and termination ------------------------------------------------------------------------------------------
 
 
-def test_success_in_the_drawer_world_by_hand():
+def test_success_of_the_drawer_task_by_hand():
     """Table 2: the handle within 0.05 of its goal; nothing else counts."""
     goal = np.zeros(11)
     states = np.tile(goal, (5, 1))
@@ -119,11 +121,11 @@ def test_success_in_the_drawer_world_by_hand():
     states[2, HANDLE] = (0.03, 0.041, 0)  # 0.0508
     states[3, HANDLE] = (0, 0, -0.051)
     states[4, :8] = 1  # the gripper elsewhere
-    assert reached(states, goal, False).tolist() == [True, True, False, False, True]
+    assert goal_reached(states, goal, False).tolist() == [True, True, False, False, True]
 
 
-def test_success_in_the_button_world_by_hand(button_drawer):
-    """Table 3: the drawer task as before; the button task wants the bottom drawer and the button at their goals."""
+def test_success_of_the_button_task_by_hand(button_drawer):
+    """Table 3: the drawer task as before; in the button task, bottom drawer and button must be at their goals."""
     goal = np.zeros(15)
     goal[BUTTON] = -0.15
     states = np.tile(goal, (5, 1))
@@ -144,9 +146,9 @@ def test_success_in_the_button_world_by_hand(button_drawer):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_reward_follows_from_the_hidden_states(env, seed):
+def test_reward_matches_compute_reward(env, seed):
     env.reset(seed=seed)
-    returned = play_expert(env)
+    returned = solve(env)
     rewards, infos = [step[1] for step in returned], [step[4] for step in returned]
     achieved, desired = (np.array([info[key] for info in infos]) for key in ("state", "goal_state"))
     for reward, info in zip(rewards, infos, strict=True):
@@ -156,9 +158,9 @@ def test_the_reward_follows_from_the_hidden_states(env, seed):
     assert rewards == [0.0] * (len(rewards) - 1) + [1.0]
 
 
-def test_success_ends_an_episode_and_time_cuts_it_off(env):
+def test_success_terminates_and_the_time_limit_truncates(env):
     env.reset(seed=1)
-    *before, last = [step[2:4] for step in play_expert(env)]
+    *before, last = [step[2:4] for step in solve(env)]
     assert set(before) == {(False, False)}
     assert last == (True, False)
     _, info = env.reset(seed=1)
@@ -168,50 +170,51 @@ def test_success_ends_an_episode_and_time_cuts_it_off(env):
     assert ends == [(False, False)] * 74 + [(False, True)]
 
 
-def test_an_episode_may_go_on_after_success():
+def test_episode_can_continue_after_success():
     env = make_env("gcb/ButtonDrawer-v0", image_size=16, terminate_at_success=False, task="button")
     env.reset(seed=0)
-    returned = play_expert(env)
+    returned = solve(env)
     rewards = [step[1] for step in returned]
     assert len(returned) == 75
     assert not any(step[2] for step in returned)
     assert returned[-1][3]
-    assert rewards[rewards.index(1.0) :] == [1.0] * (75 - rewards.index(1.0))  # the expert stays there
-    for _ in range(10):  # released, the button comes up: success is lost again
+    assert rewards[rewards.index(1.0) :] == [1.0] * (75 - rewards.index(1.0))  # the expert holds the button
+    for _ in range(10):  # when released, the button rises and success is lost
         *_, info = env.step(np.array([0, 0, 1.0, 0, 0]))
     assert not info["success"]
     env.close()
 
 
-def test_fewer_steps_by_argument():
+def test_max_steps():
     env = make_env("gcb/Drawer-v0", image_size=16, max_steps=40)
     assert len(rollout(env, seed=1)) - 1 <= 40
     env.close()
 
 
-# ---- one seed, one episode -----------------------------------------------------------------------------------
+# ---- determinism ---------------------------------------------------------------------------------------------
 
 
-def test_one_seed_gives_equal_bytes_whatever_was_played_before(env):
+def test_same_seed_gives_the_same_bytes_after_any_history(env):
     other = make_env(env.spec.id, image_size=16)
     rollout(env, seed=5, steps=10)
     rollout(env, seed=6, steps=3)
     assert digest(rollout(env, seed=7)) == digest(rollout(other, seed=7))
-    unseeded = [env.reset()[0]["observation"], other.reset()[0]["observation"]]  # the generators go on alike
+    unseeded = [env.reset()[0]["observation"], other.reset()[0]["observation"]]  # the generators are in the same state
     np.testing.assert_array_equal(*unseeded)
     assert digest(rollout(env, seed=8, steps=5)) != digest(rollout(env, seed=9, steps=5))
     other.close()
 
 
-def test_another_process_gives_equal_bytes():
+def test_another_process_gives_the_same_bytes():
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
         "from test_tabletop import digest, rollout\n"
         "from gcb.envs import make_env\n"
         "env = make_env('gcb/ButtonDrawer-v0', video='builtin', analogy='strict')\n"
         "print(digest(rollout(env, seed=7, steps=20)))"
     )
-    command = [sys.executable, "-c", program, __file__.rsplit("/", 1)[0]]
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", program, str(here), str(here.parent)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     env = make_env("gcb/ButtonDrawer-v0", video="builtin", analogy="strict")
     assert answer.stdout.strip() == digest(rollout(env, seed=7, steps=20))
@@ -219,17 +222,17 @@ def test_another_process_gives_equal_bytes():
 
 
 @pytest.mark.parametrize(("env_id", "task"), [("gcb/Drawer-v0", "drawer"), ("gcb/ButtonDrawer-v0", "button")])
-def test_the_goal_is_where_the_noise_free_expert_ends(env_id, task):
-    """The goal image is a frame of the expert's own episode, played again from the start that was restored."""
+def test_goal_is_where_the_noise_free_expert_ends(env_id, task):
+    """The goal image is a frame of the expert's episode, replayed from the restored initial state."""
     env = make_env(env_id, image_size=16, task=task, terminate_at_success=False)
     observation, info = env.reset(seed=3)
     expert = Expert(env)
     for _ in range(75):
-        seen, _, _, _, now = env.step(expert.action())
-        if np.array_equal(seen["observation"], observation["desired_goal"]):
+        stepped, _, _, _, now = env.step(expert.action())
+        if np.array_equal(stepped["observation"], observation["desired_goal"]):
             break
     assert now["success"]
-    np.testing.assert_array_equal(seen["observation"], observation["desired_goal"])
+    np.testing.assert_array_equal(stepped["observation"], observation["desired_goal"])
     np.testing.assert_allclose(now["state"][:BUTTON], info["goal_state"][:BUTTON], atol=1e-6)
     if task == "button":
         assert info["goal_state"][BUTTON] == pytest.approx(-0.14 - 0.01)
@@ -239,8 +242,8 @@ def test_the_goal_is_where_the_noise_free_expert_ends(env_id, task):
     env.close()
 
 
-def test_the_start_is_restored_exactly(env):
-    """After the goal rollout the episode is the one of a scene that was only placed."""
+def test_initial_state_is_restored_exactly(env):
+    """After the rollout for the goal, the episode equals that of a scene that was only loaded."""
     observation, info = env.reset(seed=4)
     fresh = make_env(env.spec.id, image_size=16)
     fresh.load_scene(env.scene)
@@ -256,7 +259,7 @@ def test_the_start_is_restored_exactly(env):
 # ---- options -------------------------------------------------------------------------------------------------
 
 
-def test_a_task_is_fixed_by_argument_or_option(button_drawer):
+def test_task_is_fixed_by_argument_or_option(button_drawer):
     env = make_env("gcb/ButtonDrawer-v0", image_size=16, task="button")
     assert {env.reset(seed=seed)[1]["task"] for seed in range(4)} == {"button"}
     assert env.reset(seed=0, options={"task": "drawer"})[1]["task"] == "drawer"
@@ -264,7 +267,7 @@ def test_a_task_is_fixed_by_argument_or_option(button_drawer):
     env.close()
 
 
-def test_a_given_scene_is_played_again(env):
+def test_scene_can_be_replayed(env):
     first, info = env.reset(seed=2)
     scene = env.scene
     env.reset(seed=3)
@@ -276,7 +279,7 @@ def test_a_given_scene_is_played_again(env):
 
 
 @pytest.mark.parametrize("mode", ["strict", "loose"])
-def test_an_example_comes_with_its_hidden_states(env, mode):
+def test_example_has_its_hidden_states(env, mode):
     observation, info = env.reset(seed=1, options={"analogy": mode})
     example = info["example"]
     assert example.scene.task == info["task"]
@@ -285,30 +288,30 @@ def test_an_example_comes_with_its_hidden_states(env, mode):
     assert example.state_image.shape == example.goal_image.shape == (16, 16, 3)
     assert not np.array_equal(example.state_image, observation["observation"])
     fresh = make_env(env.spec.id, image_size=16)
-    shown, told = fresh.reset(options={"scene": example.scene})
-    np.testing.assert_array_equal(shown["observation"], example.state_image)
-    np.testing.assert_array_equal(shown["desired_goal"], example.goal_image)
-    np.testing.assert_array_equal(told["state"], example.state)
-    np.testing.assert_array_equal(told["goal_state"], example.goal_state)
+    observation, info = fresh.reset(options={"scene": example.scene})
+    np.testing.assert_array_equal(observation["observation"], example.state_image)
+    np.testing.assert_array_equal(observation["desired_goal"], example.goal_image)
+    np.testing.assert_array_equal(info["state"], example.state)
+    np.testing.assert_array_equal(info["goal_state"], example.goal_state)
     fresh.close()
 
 
-def test_an_example_leaves_the_episode_as_it_was():
+def test_example_does_not_change_the_episode():
     env = make_env("gcb/Drawer-v0", image_size=16, analogy="strict")
-    plain = make_env("gcb/Drawer-v0", image_size=16)
-    with_example, without = env.reset(seed=2), plain.reset(seed=2)
+    without_analogy = make_env("gcb/Drawer-v0", image_size=16)
+    with_example, without = env.reset(seed=2), without_analogy.reset(seed=2)
     assert "example" in with_example[1]
     assert "example" not in without[1]
     for key in KEYS:
         np.testing.assert_array_equal(with_example[0][key], without[0][key])
     env.close()
-    plain.close()
+    without_analogy.close()
 
 
-def test_distractors_stand_at_rest_and_out_of_the_grippers_way(env):
+def test_distractors_are_at_rest_and_below_the_gripper(env):
     tallest = max(shape.height for shape in SHAPES)
     assert TABLE_Z + tallest < env.layout.gripper_start[2] - 0.05
-    items = [Distractor(shape, (0.48 + 0.08 * place, -0.25), 0.3, (1, 0, 0)) for place, shape in enumerate((3, 30, 60))]
+    items = [Distractor(shape, (0.48 + 0.08 * index, -0.25), 0.3, (1, 0, 0)) for index, shape in enumerate((3, 30, 60))]
     env.load_scene(simple_scene(distractors=tuple(items)))
     bodies = range(3, 6)  # after the table, the arm and the cabinet
     before = [env._client.getBasePositionAndOrientation(body)[0] for body in bodies]
@@ -318,7 +321,7 @@ def test_distractors_stand_at_rest_and_out_of_the_grippers_way(env):
     np.testing.assert_allclose(after, before, atol=0.001)
 
 
-# ---- bad input -----------------------------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -326,31 +329,31 @@ def test_distractors_stand_at_rest_and_out_of_the_grippers_way(env):
     [
         ({"task": "button"}, r"task is 'button'; accepted: None, 'drawer'"),
         ({"analogy": "free"}, r"analogy is 'free'; accepted: None, 'strict', 'loose'"),
-        ({"video": "builtin", "video_split": "test"}, r"split 'test'.*train, eval"),
+        ({"video": "builtin", "video_split": "test"}, r"split is 'test'; accepted: train, eval"),
         ({"video": "/nowhere/clips"}, r"'/nowhere/clips' does not exist"),
         ({"image_size": 4}, r"image_size is 4; .* from 8 to 2048"),
-        ({"image_size": 64.0}, r"image_size is 64\.0; it must be a whole number"),
+        ({"image_size": 64.0}, r"image_size is 64\.0; it must be an integer"),
         ({"render_size": 0}, r"render_size is 0"),
         ({"render_mode": "human"}, r"render_mode is 'human'; accepted: None, 'rgb_array'"),
         ({"max_steps": 0}, r"max_steps is 0"),
         ({"colour": "red"}, r"unexpected keyword argument 'colour'"),
     ],
 )
-def test_impossible_arguments_are_named(options, message):
+def test_invalid_arguments_are_reported(options, message):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # gymnasium's own word on render modes
+        warnings.simplefilter("ignore")  # Gymnasium warns about render modes
         with pytest.raises(GCBError, match=message):
             make_env("gcb/Drawer-v0", **options)
 
 
-def test_a_folder_without_clips_is_named(tmp_path):
+def test_directory_without_clips_is_reported(tmp_path):
     (tmp_path / "notes.txt").write_text("no video")
     with pytest.raises(GCBError, match=rf"No readable video clip in '{tmp_path}'"):
         make_env("gcb/Drawer-v0", video=str(tmp_path))
 
 
-def test_an_unknown_world_is_named():
-    with pytest.raises(GCBError, match=r"no world 'gcb/Kitchen-v0'; gcb has gcb/Drawer-v0, gcb/ButtonDrawer-v0"):
+def test_unknown_environment_is_reported():
+    with pytest.raises(GCBError, match=r"no environment 'gcb/Kitchen-v0'; gcb has gcb/Drawer-v0, gcb/ButtonDrawer-v0"):
         make_env("gcb/Kitchen-v0")
 
 
@@ -360,12 +363,12 @@ def test_an_unknown_world_is_named():
         ({"colour": 1}, r"reset option 'colour'; accepted: scene, task, analogy"),
         ({"task": "button"}, r"task is 'button'; accepted: None, 'drawer'"),
         ({"analogy": "free"}, r"'free'.*strict, loose"),
-        ({"scene": {"task": "drawer"}}, r"type dict; it must be a gcb\.worlds\.scene\.Scene"),
+        ({"scene": {"task": "drawer"}}, r"type dict; it must be a gcb\.envs\.scene\.Scene"),
         ({"scene": simple_scene(task="button")}, r"scene's task is 'button'; accepted: 'drawer'"),
-        ({"scene": simple_scene(cabinet_xy=(2.0, 0.0))}, r"expert cannot do the task of this scene"),
+        ({"scene": simple_scene(cabinet_xy=(2.0, 0.0))}, r"expert cannot solve the task"),
     ],
 )
-def test_impossible_reset_options_are_named(drawer, options, message):
+def test_invalid_reset_options_are_reported(drawer, options, message):
     with pytest.raises(GCBError, match=message):
         drawer.reset(seed=0, options=options)
 
@@ -375,11 +378,11 @@ def test_impossible_reset_options_are_named(drawer, options, message):
     [
         (np.zeros(4), r"shape \(4,\); it must be \(5,\): x, y, z, yaw, grip"),
         (np.zeros((1, 5)), r"shape \(1, 5\)"),
-        (np.array([0, 0, np.nan, 0, 0]), r"nan.* is not finite"),
-        (np.array([0, 0, 0, np.inf, 0]), r"inf.* is not finite"),
+        (np.array([0, 0, np.nan, 0, 0]), r"nan.* must be finite"),
+        (np.array([0, 0, 0, np.inf, 0]), r"inf.* must be finite"),
     ],
 )
-def test_impossible_actions_are_named_and_change_nothing(drawer, action, message):
+def test_invalid_actions_are_reported_and_change_nothing(drawer, action, message):
     drawer.reset(seed=0)
     before = drawer.state()
     with pytest.raises(GCBError, match=message):
@@ -388,42 +391,42 @@ def test_impossible_actions_are_named_and_change_nothing(drawer, action, message
     np.testing.assert_array_equal(drawer.state(), before)
 
 
-def test_actions_beyond_the_range_are_clipped(drawer):
+def test_actions_out_of_range_are_clipped(drawer):
     drawer.reset(seed=0)
-    far = drawer.step(np.array([9.0, -7, 0, 0, 3]))[4]["state"]
+    clipped = drawer.step(np.array([9.0, -7, 0, 0, 3]))[4]["state"]
     drawer.reset(seed=0)
-    np.testing.assert_array_equal(drawer.step(np.array([1.0, -1, 0, 0, 1]))[4]["state"], far)
+    np.testing.assert_array_equal(drawer.step(np.array([1.0, -1, 0, 0, 1]))[4]["state"], clipped)
 
 
-def test_step_needs_a_reset_that_succeeded():
+def test_step_needs_a_successful_reset():
     env = make_env("gcb/Drawer-v0", image_size=16)
     with pytest.raises(GCBError, match="step was called before reset"):
         env.step(np.zeros(5))
     with pytest.raises(GCBError, match="no scene before the first reset"):
         _ = env.scene
-    with pytest.raises(GCBError, match="cannot do the task"):
+    with pytest.raises(GCBError, match="cannot solve the task"):
         env.reset(options={"scene": simple_scene(cabinet_xy=(2.0, 0.0))})
     with pytest.raises(GCBError, match="step was called before reset"):
         env.step(np.zeros(5))
     env.close()
-    env.close()  # twice is no fault
+    env.close()  # closing twice is allowed
 
 
-def test_a_mirrored_scene_looks_mirrored_and_its_way_to_the_side_and_its_turn_are_opposite() -> None:
-    """What `TabletopAdapter.flipped_actions` claims; the arm itself stands where it stands."""
+def test_mirroring_a_scene_mirrors_its_image_and_flips_y_and_yaw() -> None:
+    """This is what `TabletopAdapter.flipped_actions` relies on. The arm itself is not mirrored."""
     env, scene = make_env("gcb/Drawer-v0"), simple_scene(cabinet_xy=(0.65, 0.1), cabinet_yaw=np.radians(25))
     mirrored = replace(scene, cabinet_xy=(0.65, -0.1), cabinet_yaw=np.pi - scene.cabinet_yaw)
-    pictures, ways, turns = [], [], []
-    for one in (scene, mirrored):
-        env.load_scene(one)
+    images, handles, turns = [], [], []
+    for variant in (scene, mirrored):
+        env.load_scene(variant)
         expert = Expert(env)
-        pictures.append(env.image(64)[24:].astype(int))  # below the arm
-        ways.append(env.cabinet.handle() * [1, 1, 0])
+        images.append(env.image(64)[24:].astype(int))  # below the arm
+        handles.append(env.cabinet.handle() * [1, 1, 0])
         turns.append(expert._turn())
     env.close()
-    assert np.allclose(ways[0] * [1, -1, 1], ways[1], atol=1e-6)
+    assert np.allclose(handles[0] * [1, -1, 1], handles[1], atol=1e-6)
     assert turns[0] == pytest.approx(-turns[1], abs=1e-3)
     assert abs(turns[0]) > np.radians(20)
-    as_it_is, in_the_mirror = (np.abs(one - pictures[1]).mean() for one in (pictures[0], pictures[0][:, ::-1]))
-    assert in_the_mirror < as_it_is / 2
+    difference, mirrored_difference = (np.abs(image - images[1]).mean() for image in (images[0], images[0][:, ::-1]))
+    assert mirrored_difference < difference / 2
     assert ADAPTERS["gcb"].flipped_actions == (1, 3)

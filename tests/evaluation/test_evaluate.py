@@ -171,7 +171,7 @@ def test_a_video_shows_what_it_was_told_and_what_it_does(tmp_path: Path) -> None
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Short runs whose dataset says that it comes from the world above."""
     folder, data = tmp_path_factory.mktemp("evaluation"), tiny_dataset()
-    made = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"asks": False}})
+    made = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"check_actions": False}})
     for method in ("goal_agnostic_bc", "gcbc"):
         train(tiny_config(method, steps=2), made, folder / method, quiet=True)
     return {method: folder / method for method in ("goal_agnostic_bc", "gcbc")}
@@ -221,8 +221,8 @@ def test_what_a_method_cannot_do_is_said_before_anything_is_played(runs: dict[st
         ({"eval_temperature": -0.5}, "eval_temperature is -0.5"),
         ({"workers": 0}, "workers is 0"),
         ({"workers": 2}, "several workers need an agent that was loaded"),
-        ({"env_spec": None}, "it is not known in which world"),
-        ({"env_spec": EnvSpec("helpers.slide_env:Nowhere-v0")}, "there is no world 'helpers.slide_env:Nowhere-v0'"),
+        ({"env_spec": None}, "does not name its environment"),
+        ({"env_spec": EnvSpec("helpers.slide_env:Nowhere-v0")}, "no environment 'helpers.slide_env:Nowhere-v0'"),
         ({"env_spec": EnvSpec(ENV, {"size": 40})}, r"observations \(40, 40, 3\).*trained on \(32, 32, 3\)"),
         ({"env_spec": EnvSpec(ENV, {"colour": 1})}, "unexpected keyword argument 'colour'"),
     ],
@@ -233,7 +233,7 @@ def test_what_does_not_fit_is_named(settings: dict[str, Any], message: str) -> N
 
 
 def test_a_run_knows_its_world(runs: dict[str, Path]) -> None:
-    assert env_spec_of(load(runs["gcbc"])) == EnvSpec(ENV, {"asks": False})
+    assert env_spec_of(load(runs["gcbc"])) == EnvSpec(ENV, {"check_actions": False})
 
 
 def test_rates_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""A scene in which every place can be worked out by hand."""
+"""A scene in which every position can be worked out by hand."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ GREY = (0.5, 0.5, 0.5)
 
 
 def simple_scene(**changes: Any) -> Scene:
-    """A cabinet at (0.68, 0.12) whose drawers open towards -y, with nothing else on the table."""
-    given: dict[str, Any] = dict(
+    """Return a scene with only a cabinet, at (0.68, 0.12), whose drawers open towards -y."""
+    fields: dict[str, Any] = dict(
         task="drawer",
         cabinet_xy=(0.68, 0.12),
         cabinet_yaw=0.0,
@@ -19,4 +19,4 @@ def simple_scene(**changes: Any) -> Scene:
         colors=dict.fromkeys(("frame", "drawer", "bottom", "handle", "button"), GREY),
         distractors=(),
     )
-    return Scene(**{**given, **changes})
+    return Scene(**{**fields, **changes})

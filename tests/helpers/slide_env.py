@@ -1,4 +1,7 @@
-"""A world whose episodes go as their seed says, for tests of the evaluation. Importing it registers it."""
+"""An environment whose episodes are determined by their seed, for tests of the evaluation.
+
+Importing this module registers it.
+"""
 
 from collections import namedtuple
 from typing import Any
@@ -9,22 +12,22 @@ import numpy as np
 HORIZON = 6
 ENV = "helpers.slide_env:Slide-v0"
 PLANS = {"never": (), "at the end": (4, 5, 6), "on the way": (2, 3), "last": (6,)}
-"""Kinds of episodes, and the steps at which the goal is reached."""
+"""Types of episodes, and the steps at which the goal is reached."""
 
 Pair = namedtuple("Pair", ["state_image", "goal_image"])
 
 
 class Slide(gym.Env):
-    """Shows pictures that are all of one number: which episode it is, and which step.
+    """Every image has one constant value, which encodes the episode and the step.
 
-    It asks for the action that belongs to the picture shown, so that mixed-up rows of a batch are found out.
+    With `check_actions` the environment asserts that the action matches the image, to detect mixed-up rows of a batch.
     """
 
     def __init__(
-        self, terminate_at_success: bool, analogy: str | None = None, size: int = 32, asks: bool = True
+        self, terminate_at_success: bool, analogy: str | None = None, size: int = 32, check_actions: bool = True
     ) -> None:
         assert not terminate_at_success
-        self.analogy, self.size, self.asks = analogy, size, asks
+        self.analogy, self.size, self.check_actions = analogy, size, check_actions
         box = gym.spaces.Box(0, 255, (size, size, 3), np.uint8)
         self.observation_space = gym.spaces.Dict({"observation": box, "desired_goal": box})
         self.action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
@@ -35,20 +38,20 @@ class Slide(gym.Env):
         self.plan = list(PLANS)[self.number % len(PLANS)]
         info: dict[str, Any] = {"task": self.plan, "success": False}
         if self.analogy:
-            info["example"] = Pair(self.picture(100), self.picture(200))
+            info["example"] = Pair(self.image(100), self.image(200))
         return self.observation(), info
 
     def step(self, action: np.ndarray) -> Any:
-        assert not self.asks or action[0] == np.float32(self.shown / 255)
+        assert not self.check_actions or action[0] == np.float32(self.shown / 255)
         self.steps += 1
         success = self.steps in PLANS[self.plan]
         return self.observation(), float(success), False, self.steps == HORIZON, {"success": success}
 
     def observation(self) -> dict[str, np.ndarray]:
         self.shown = 10 * self.number + self.steps
-        return {"observation": self.picture(self.shown), "desired_goal": self.picture(250)}
+        return {"observation": self.image(self.shown), "desired_goal": self.image(250)}
 
-    def picture(self, value: int) -> np.ndarray:
+    def image(self, value: int) -> np.ndarray:
         return np.full((self.size, self.size, 3), value, np.uint8)
 
 

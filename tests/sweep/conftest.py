@@ -18,6 +18,8 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Datasets "slide" and "slide_video", whose world worker processes find."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
     for seed, name in enumerate(("slide", "slide_video")):
-        data = Dataset.from_arrays(**tiny_dataset(seed=seed).arrays(), config={"env": ENV, "options": {"asks": False}})
+        data = Dataset.from_arrays(
+            **tiny_dataset(seed=seed).arrays(), config={"env": ENV, "options": {"check_actions": False}}
+        )
         write_dataset(data, tmp_path / "datasets" / name)
     return tmp_path / "datasets"
