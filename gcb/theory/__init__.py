@@ -1,19 +1,17 @@
-"""The paper's theory, executable: the exact goal-conditioned bisimulation metric on small worlds.
+"""The paper's theory, executable: the exact goal-conditioned bisimulation metric on small MDPs.
 
 ```python
 from gcb.theory import grid_world, metric, on_policy, optimal_policy
 
-world = grid_world(("...", ".#.", "..."))
-d = metric(on_policy(world, optimal_policy(world)), c=0.9, scaled=True)  # [task, task]
+mdp = grid_world(("...", ".#.", "..."))
+d = metric(on_policy(mdp, optimal_policy(mdp)), c=0.9, scaled=True)  # [task, task]
 ```
 """
 
-from gcb.theory.builders import drawer_button_world, grid_world, open_plan, random_world, stay_or_switch_world
-from gcb.theory.gcmdp import GCMDP
+from gcb.theory.builders import drawer_button_mdp, grid_world, open_plan, random_mdp, stay_or_switch_mdp
+from gcb.theory.gcmdp import GCMDP, evaluate, goal_agnostic_policy, optimal_policy, random_policy, uniform_policy
 from gcb.theory.metric import Metric, Operator, improve_plans, iterate, metric, sampled_metric
-from gcb.theory.policies import evaluate, one_policy_for_all_goals, optimal_policy, random_policy, uniform_policy
-from gcb.theory.process import TaskProcess, all_actions, on_policy, quotient
-from gcb.theory.relation import bisimulation_classes, state_classes
+from gcb.theory.process import TaskProcess, all_actions, bisimulation_classes, on_policy, quotient, state_classes
 from gcb.theory.verdicts import Verdict, as_markdown
 
 __all__ = [
@@ -25,29 +23,29 @@ __all__ = [
     "all_actions",
     "as_markdown",
     "bisimulation_classes",
-    "drawer_button_world",
+    "drawer_button_mdp",
     "evaluate",
+    "goal_agnostic_policy",
     "grid_world",
     "improve_plans",
     "iterate",
     "metric",
     "on_policy",
-    "one_policy_for_all_goals",
     "open_plan",
     "optimal_policy",
     "quotient",
+    "random_mdp",
     "random_policy",
-    "random_world",
     "run",
     "sampled_metric",
     "state_classes",
-    "stay_or_switch_world",
+    "stay_or_switch_mdp",
     "uniform_policy",
 ]
 
 
 def run(*arguments, **options) -> list[Verdict]:
-    """Check everything and write the report: see `gcb.theory.report.run`."""
+    """Check every claim and write the report; see `gcb.theory.report.run`."""
     from gcb.theory.report import run as run_all  # torch and matplotlib are needed here only
 
     return run_all(*arguments, **options)

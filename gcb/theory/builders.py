@@ -1,12 +1,13 @@
-"""Worlds small enough to see through: grids, random MDPs, a toy drawer-and-button table, two states to switch."""
+"""Small MDPs: grids, random MDPs, a toy drawer-and-button table, and random instances for the checks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
+from scipy.sparse.csgraph import floyd_warshall
 
 from gcb.errors import GCBError
-from gcb.theory.gcmdp import GCMDP, Floats, Integers
+from gcb.theory.gcmdp import GCMDP, Floats, Integers, optimal_policy, random_policy, uniform_policy
 
 # staying first: ties go to it
 MOVES = {"stay": (0, 0), "up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
@@ -59,11 +60,11 @@ def grid_world(
     states = len(cells) * colours
     P = np.einsum("xay,cd->xcayd", moves, keep).reshape(states, len(MOVES), states)
     wanted = np.arange(states) if goals is None else np.asarray(goals)
-    world = GCMDP(P, wanted, gamma, None, [f"{cell}/{c}" for cell in cells for c in range(colours)], list(MOVES))
+    mdp = GCMDP(P, wanted, gamma, None, [f"{cell}/{c}" for cell in cells for c in range(colours)], list(MOVES))
     if colour_matters:
-        return world
-    same_cell = (np.arange(states)[:, None] // colours == world.goals[None] // colours).astype(np.float64)
-    return GCMDP(P, world.goals, gamma, same_cell, world.state_names, world.action_names)
+        return mdp
+    same_cell = (np.arange(states)[:, None] // colours == mdp.goals[None] // colours).astype(np.float64)
+    return GCMDP(P, mdp.goals, gamma, same_cell, mdp.state_names, mdp.action_names)
 
 
 def open_plan(height: int, width: int) -> tuple[str, ...]:
@@ -71,7 +72,7 @@ def open_plan(height: int, width: int) -> tuple[str, ...]:
     return ("." * width,) * height
 
 
-def random_world(
+def random_mdp(
     rng: np.random.Generator,
     *,
     states: int,
@@ -99,7 +100,7 @@ def random_world(
     return GCMDP(P, chosen, gamma)
 
 
-def stay_or_switch_world(gamma: float = 0.9) -> GCMDP:
+def stay_or_switch_mdp(gamma: float = 0.9) -> GCMDP:
     """Two states, "stay" and "switch": either goal is one step from either state, by different actions."""
     P = np.stack([np.eye(2), np.eye(2)[::-1]], axis=1)
     return GCMDP(P, np.arange(2), gamma, action_names=("stay", "switch"))
@@ -109,13 +110,13 @@ PLACES = ("left", "middle", "right")
 TABLE_ACTIONS = ("wait", "left", "right", "pull", "push")  # waiting first: ties go to it
 
 
-def drawer_button_world(gamma: float = 0.9) -> GCMDP:
+def drawer_button_mdp(gamma: float = 0.9) -> GCMDP:
     """A toy of the paper's Button and Drawer table: deterministic, 48 states, every state a goal.
 
     The gripper is left, in the middle or right. In layout 0 the top drawer is on the left and the button on the
     right; layout 1 is its mirror image. At the drawer, pull opens and push closes; at the button, push toggles the
     bottom drawer. Layout and colour last for the whole episode. A goal is achieved when both drawers are as it
-    shows and the scene is the same, wherever the gripper is: as in the paper's worlds.
+    shows and the scene is the same, wherever the gripper is, as in the paper's environments.
     """
     features = list(product(range(2), range(2), range(3), range(2), range(2)))
     index: dict[tuple[int, ...], int] = {feature: number for number, feature in enumerate(features)}
@@ -135,3 +136,49 @@ def drawer_button_world(gamma: float = 0.9) -> GCMDP:
     achieved = (rows[:, None, [0, 1, 3, 4]] == rows[None, :, [0, 1, 3, 4]]).all(axis=-1).astype(np.float64)
     names = [f"layout{a}/colour{b}/{PLACES[c]}/top{d}/bottom{e}" for a, b, c, d, e in features]
     return GCMDP(P, np.arange(len(features)), gamma, achieved, names, TABLE_ACTIONS)
+
+
+def _random_mdp(rng: np.random.Generator, every_state_a_goal: bool) -> GCMDP:
+    gamma = float(rng.choice([0.5, 0.8, 0.9]))
+    if rng.random() < 0.25:
+        plan = open_plan(*((1, 4), (2, 2), (1, 3))[rng.integers(3)])
+        slip = float(rng.choice([0.0, 0.2]))
+        chosen = None if every_state_a_goal else [0, 2]
+        return grid_world(plan, gamma=gamma, slip=slip, goals=chosen)
+    states = int(rng.integers(2, 6))
+    return random_mdp(
+        rng,
+        states=states,
+        actions=int(rng.integers(2, 4)),
+        goals=None if every_state_a_goal else int(rng.integers(1, min(states, 3) + 1)),
+        support=int(rng.integers(1, 4)),
+        twins=int(rng.integers(0, states // 2 + 1)),
+        gamma=gamma,
+    )
+
+
+def _policy(rng: np.random.Generator, mdp: GCMDP) -> Floats:
+    kind = rng.integers(4)
+    if kind == 0:
+        return random_policy(mdp, rng)
+    if kind == 1:
+        return uniform_policy(mdp)
+    return optimal_policy(mdp, ties="first" if kind == 2 else "uniform")
+
+
+def mdps_and_policies(
+    rng: np.random.Generator, count: int, *, every_state_a_goal: bool = False
+) -> Iterator[tuple[GCMDP, Floats]]:
+    """`count` random MDPs (at most 25 tasks), deterministic and not, each with a policy π[s, g, a]."""
+    for _ in range(count):
+        mdp = _random_mdp(rng, every_state_a_goal)
+        yield mdp, _policy(rng, mdp)
+
+
+def random_pseudometric(rng: np.random.Generator, size: int) -> Floats:
+    """Shortest paths over random weights, some pairs at distance 0, some a hundred times further than others."""
+    weights = rng.exponential(size=(size, size)) * 10.0 ** rng.uniform(-1, 1)
+    weights = np.triu(weights, 1)
+    paths = floyd_warshall(weights + weights.T, directed=False)
+    merged = rng.integers(max(1, size - size // 4), size=size)
+    return np.asarray(paths, dtype=np.float64)[np.ix_(merged, merged)]

@@ -2,7 +2,7 @@
 
 With R = 1(s' = g) a task one step before its goal earns the same rewards as a task at its goal where one can wait:
 1, 1, 1, … So φ(s, g) = φ(g, g) for neighbours, hence ψ(s) = ψ(g) for neighbours, hence ψ is one point in a connected
-world, and the arithmetic says φ(s, g) = φ(g, g) for all s. But two steps from the goal the distance is positive.
+MDP, and the arithmetic says φ(s, g) = φ(g, g) for all s. But two steps from the goal the distance is positive.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gcb.errors import GCBError
-from gcb.theory.builders import drawer_button_world, grid_world, open_plan
-from gcb.theory.gcmdp import GCMDP, Floats, Integers
+from gcb.theory.builders import drawer_button_mdp, grid_world, open_plan
+from gcb.theory.gcmdp import GCMDP, Floats, Integers, evaluate, optimal_policy
 from gcb.theory.metric import metric, reward_weight
-from gcb.theory.policies import evaluate, optimal_policy
 from gcb.theory.process import TaskProcess, on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
@@ -25,13 +24,13 @@ ORDER_STRIDE = 7  # every seventh of the 120 orders of five actions
 def unrolled_phi(
     process: TaskProcess, c: float, *, scaled: bool, action_weight: float = 0.0, tolerance: float = 1e-6
 ) -> Floats:
-    """An exact φ of a deterministic on-policy world: ||φ_i - φ_j||₁ = d(i, j), up to `tolerance`.
+    """An exact φ of a deterministic on-policy MDP: ||φ_i - φ_j||₁ = d(i, j), up to `tolerance`.
 
     Task i is written as what its policy will meet: c^t r_t and, with `action_weight`, half of c^t times the action
     probabilities, for t = 0, 1, 2, …
     """
     if not process.deterministic or process.policy is None:
-        raise GCBError("An unrolled φ needs a deterministic world and a policy: one future for each task.")
+        raise GCBError("An unrolled φ needs a deterministic MDP and a policy: one future for each task.")
     seen = np.concatenate([process.rewards[0][:, None], action_weight / 2 * process.policy], axis=1)
     steps = int(np.ceil(np.log(tolerance * (1 - c)) / np.log(c)))
     task, parts = np.arange(process.tasks), []
@@ -42,38 +41,38 @@ def unrolled_phi(
     return phi[:, phi.std(axis=0) > 0]
 
 
-def grounded(world: GCMDP, phi: Floats) -> Floats:
+def grounded(mdp: GCMDP, phi: Floats) -> Floats:
     """φ(s, g) - φ(g, g) as [s, k, dimension]."""
-    table = phi.reshape(world.states, len(world.goals), -1)
-    return table - table[world.goals, np.arange(len(world.goals))][None]
+    table = phi.reshape(mdp.states, len(mdp.goals), -1)
+    return table - table[mdp.goals, np.arange(len(mdp.goals))][None]
 
 
-def _design(world: GCMDP) -> Floats:
+def _design(mdp: GCMDP) -> Floats:
     """The matrix that takes ψ [s] to ψ(g) - ψ(s) for every task, [i, s]."""
-    eye = np.eye(world.states)
-    return np.tile(eye[world.goals], (world.states, 1)) - np.repeat(eye, len(world.goals), axis=0)
+    eye = np.eye(mdp.states)
+    return np.tile(eye[mdp.goals], (mdp.states, 1)) - np.repeat(eye, len(mdp.goals), axis=0)
 
 
-def best_psi(world: GCMDP, phi: Floats, tasks: NDArray[np.bool_] | None = None) -> tuple[Floats, float]:
+def best_psi(mdp: GCMDP, phi: Floats, tasks: NDArray[np.bool_] | None = None) -> tuple[Floats, float]:
     """The ψ [s, dimension] that minimises L_ψ, Eq. (psi_obj), over the tasks, and the share it leaves unexplained.
 
     The share is Σ||φ(s,g) - φ(g,g) - (ψ(g) - ψ(s))||² / Σ||φ(s,g) - φ(g,g)||²: 0 is perfect, 1 is a constant ψ.
     """
-    chosen = np.ones(world.tasks, dtype=bool) if tasks is None else tasks
-    target, design = grounded(world, phi).reshape(world.tasks, -1)[chosen], _design(world)[chosen]
+    chosen = np.ones(mdp.tasks, dtype=bool) if tasks is None else tasks
+    target, design = grounded(mdp, phi).reshape(mdp.tasks, -1)[chosen], _design(mdp)[chosen]
     psi = np.asarray(np.linalg.lstsq(design, target, rcond=None)[0], dtype=np.float64)
     total = float((target**2).sum())
     return psi, float(((target - design @ psi) ** 2).sum()) / total if total else 0.0
 
 
-def analogy_accuracy(world: GCMDP, phi: Floats, psi: Floats, cells: Integers) -> float:
+def analogy_accuracy(mdp: GCMDP, phi: Floats, psi: Floats, cells: Integers) -> float:
     """How often ψ(s) + φ(s_a, g_a) - φ(g_a, g_a) lies nearest to the ψ of the cell displaced as g_a is from s_a.
 
     For grids with G = S and cell coordinates [s, 2]. Where several states are nearest, chance among them counts.
     """
-    offsets, right, asked = grounded(world, phi), 0.0, 0
+    offsets, right, asked = grounded(mdp, phi), 0.0, 0
     displaced = cells[:, None, None] + cells[None, None] - cells[None, :, None]
-    for example, goal in np.ndindex(world.states, world.states):
+    for example, goal in np.ndindex(mdp.states, mdp.states):
         distance = ((psi[:, None] + offsets[example, goal] - psi[None]) ** 2).sum(axis=-1)
         nearest = distance <= distance.min(axis=1, keepdims=True) + 1e-9
         wanted = (displaced[:, example, goal][:, None] == cells[None]).all(axis=-1)
@@ -87,7 +86,7 @@ def analogy_accuracy(world: GCMDP, phi: Floats, psi: Floats, cells: Integers) ->
 class Arithmetic:
     """How far ψ's arithmetic goes with an exact φ, for one weight of the actions in the metric."""
 
-    world: str
+    mdp: str
     action_weight: float
     unexplained: float
     """The share of φ(s, g) - φ(g, g) that the best ψ leaves unexplained."""
@@ -98,37 +97,37 @@ class Arithmetic:
     chance: float
 
 
-def _tie_orders(world: GCMDP) -> list[GCMDP]:
-    """The same world with its actions in other orders: π* takes the first of equally good ones, and that matters."""
-    orders = list(permutations(range(world.actions)))[::ORDER_STRIDE]
-    return [GCMDP(world.P[:, order], world.goals, world.gamma, world.achieved) for order in orders]
+def _tie_orders(mdp: GCMDP) -> list[GCMDP]:
+    """The same MDP with its actions in other orders: π* takes the first of equally good ones, and that matters."""
+    orders = list(permutations(range(mdp.actions)))[::ORDER_STRIDE]
+    return [GCMDP(mdp.P[:, order], mdp.goals, mdp.gamma, mdp.achieved) for order in orders]
 
 
-def _measure(world: GCMDP, c: float, weight: float, cells: Integers | None) -> tuple[float, float | None]:
+def _measure(mdp: GCMDP, c: float, weight: float, cells: Integers | None) -> tuple[float, float | None]:
     """What the best ψ leaves unexplained, and how often it points at the analogous goal."""
-    policy = optimal_policy(world)
-    phi = unrolled_phi(on_policy(world, policy), c, scaled=True, action_weight=weight)
-    psi, unexplained = best_psi(world, phi, evaluate(world, policy).reshape(-1) > 1e-9)
-    return unexplained, None if cells is None else analogy_accuracy(world, phi, psi, cells)
+    policy = optimal_policy(mdp)
+    phi = unrolled_phi(on_policy(mdp, policy), c, scaled=True, action_weight=weight)
+    psi, unexplained = best_psi(mdp, phi, evaluate(mdp, policy).reshape(-1) > 1e-9)
+    return unexplained, None if cells is None else analogy_accuracy(mdp, phi, psi, cells)
 
 
 def arithmetic_table(c: float = 0.9) -> list[Arithmetic]:
-    """The best ψ in deterministic worlds, π* for every goal, over the tasks that π* achieves."""
+    """The best ψ in deterministic MDPs, π* for every goal, over the tasks that π* achieves."""
     plans = {"corridor of 3": (1, 3), "corridor of 7": (1, 7), "4 × 4 grid": (4, 4)}
-    worlds = {name: grid_world(open_plan(*size)) for name, size in plans.items()}
-    worlds["5 × 5 with walls"] = grid_world((".....", ".###.", "...#.", ".#...", "....."))
-    worlds["drawer and button"] = drawer_button_world()
+    mdps = {name: grid_world(open_plan(*size)) for name, size in plans.items()}
+    mdps["5 × 5 with walls"] = grid_world((".....", ".###.", "...#.", ".#...", "....."))
+    mdps["drawer and button"] = drawer_button_mdp()
     rows = []
-    for name, world in worlds.items():
+    for name, mdp in mdps.items():
         cells = np.argwhere(np.ones(plans[name])) if name in plans else None
-        variants = _tie_orders(world) if cells is not None else [world]
+        variants = _tie_orders(mdp) if cells is not None else [mdp]
         for weight in (0.0, 1.0, 10.0):
             found = [_measure(variant, c, weight, cells) for variant in variants]
             unexplained = float(np.median([share for share, _ in found]))
             hits = [hit for _, hit in found if hit is not None]
             accuracy = float(np.median(hits)) if hits else None
             span = (min(hits), max(hits)) if hits else None
-            rows.append(Arithmetic(name, weight, unexplained, accuracy, span, 1 / world.states))
+            rows.append(Arithmetic(name, weight, unexplained, accuracy, span, 1 / mdp.states))
     return rows
 
 
@@ -137,11 +136,11 @@ def check_arithmetic(rows: list[Arithmetic]) -> list[Verdict]:
     exact = Tally("Eq. (analogy)", "some ψ fits an exact φ of d, reward only", expected=False, tolerance=1e-6)
     acting = Tally("Eq. (analogy)", "some ψ fits an exact φ of d with actions", expected=False, tolerance=1e-6)
     better = Tally("Eq. (psi_obj)", "with actions in the metric ψ explains more of φ")
-    alone = {row.world: row.unexplained for row in rows if not row.action_weight}
+    alone = {row.mdp: row.unexplained for row in rows if not row.action_weight}
     for row in rows:
         (acting if row.action_weight else exact).add(row.unexplained)
         if row.action_weight:
-            better.add(row.unexplained - alone[row.world])
+            better.add(row.unexplained - alone[row.mdp])
     shares = [row.unexplained for row in rows if row.action_weight]
     return [
         exact.verdict("largest violation = share unexplained; 1 = the best ψ is a single point"),
@@ -155,17 +154,17 @@ def check_goal_point() -> list[Verdict]:
     where = "Eq. (psi_obj), footnote"
     can_wait = Tally(where, "φ(g, g) is one point for all goals, where one can wait at a goal")
     slippery = Tally(where, "the same where holding a goal is a matter of luck", expected=False)
-    for tally, world in (
+    for tally, mdp in (
         (can_wait, grid_world(open_plan(3, 4))),
         (can_wait, grid_world(open_plan(2, 3), slip=0.2)),
-        (can_wait, drawer_button_world()),
+        (can_wait, drawer_button_mdp()),
         (slippery, _without_waiting(grid_world(open_plan(2, 3), slip=0.2))),
     ):
-        d = metric(on_policy(world, optimal_policy(world)), world.gamma, scaled=True)
-        points = [world.task(int(goal), k) for k, goal in enumerate(world.goals)]
+        d = metric(on_policy(mdp, optimal_policy(mdp)), mdp.gamma, scaled=True)
+        points = [mdp.task(int(goal), k) for k, goal in enumerate(mdp.goals)]
         tally.add(float(d[np.ix_(points, points)].max()))
     return [can_wait.verdict(), slippery.verdict("walls help to hold some goals and not others")]
 
 
-def _without_waiting(world: GCMDP) -> GCMDP:
-    return GCMDP(world.P[:, 1:], world.goals, world.gamma)
+def _without_waiting(mdp: GCMDP) -> GCMDP:
+    return GCMDP(mdp.P[:, 1:], mdp.goals, mdp.gamma)

@@ -1,16 +1,13 @@
-"""Proposition 1 on hundreds of random worlds: F contracts, has one fixed point, and that is a pseudometric."""
+"""Proposition 1 on hundreds of random MDPs: F contracts, has one fixed point, and that is a pseudometric."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from gcb.theory.builders import grid_world
-from gcb.theory.gcmdp import GCMDP, Floats
-from gcb.theory.instances import random_pseudometric, worlds_and_policies
+from gcb.theory.builders import grid_world, mdps_and_policies, random_pseudometric
+from gcb.theory.gcmdp import GCMDP, Floats, optimal_policy, optimal_q
 from gcb.theory.metric import Operator, improve_plans, iterate, metric, sampled_metric
-from gcb.theory.policies import optimal_policy, optimal_q
-from gcb.theory.process import TaskProcess, all_actions, on_policy
-from gcb.theory.relation import bisimulation_classes
+from gcb.theory.process import TaskProcess, all_actions, bisimulation_classes, on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
 EXACT = 1e-10
@@ -29,8 +26,8 @@ def check_contraction(rng: np.random.Generator, count: int) -> list[Verdict]:
     verdicts = []
     for order, name in ((1, PROPOSITION), (2, "Eq. (gcbm), W₂")):
         tally = Tally(name, "F shrinks the distance of any two pseudometrics by c")
-        for world, policy in worlds_and_policies(rng, count):
-            c, process = float(rng.uniform(0.3, 0.95)), on_policy(world, policy)
+        for mdp, policy in mdps_and_policies(rng, count):
+            c, process = float(rng.uniform(0.3, 0.95)), on_policy(mdp, policy)
             operator = Operator(process, c, scaled=bool(rng.integers(2)), order=order)
             d, other = (random_pseudometric(rng, process.tasks) for _ in range(2))
             before, after = np.abs(d - other).max(), np.abs(operator(d) - operator(other)).max()
@@ -44,8 +41,8 @@ def check_fixed_point(rng: np.random.Generator, count: int) -> list[Verdict]:
     unique = Tally(PROPOSITION, "one fixed point, from zero, from random and from large starts")
     pseudometric = Tally(PROPOSITION, "the fixed point is a pseudometric")
     rate = Tally(PROPOSITION, "after n steps the error is at most cⁿ of the first one")
-    for world, policy in worlds_and_policies(rng, count):
-        process, c = on_policy(world, policy), float(rng.choice([0.5, 0.8]))
+    for mdp, policy in mdps_and_policies(rng, count):
+        process, c = on_policy(mdp, policy), float(rng.choice([0.5, 0.8]))
         operator = Operator(process, c, scaled=bool(rng.integers(2)))
         d = improve_plans(operator, tolerance=EXACT).distances
         pseudometric.add(triangle_violation(np.asarray(d, dtype=np.float64)))
@@ -55,7 +52,7 @@ def check_fixed_point(rng: np.random.Generator, count: int) -> list[Verdict]:
             unique.add(np.abs(iterate(operator, start=start, tolerance=CLOSE / 4).distances - d).max())
         errors = _errors(operator, starts[1], np.asarray(d, dtype=np.float64), 10)
         rate.add(float((errors - errors[0] * c ** np.arange(len(errors))).max()))
-    return [unique.verdict("three starts for each world"), pseudometric.verdict(), rate.verdict()]
+    return [unique.verdict("three starts for each MDP"), pseudometric.verdict(), rate.verdict()]
 
 
 def _errors(operator: Operator, start: Floats, fixed_point: Floats, steps: int) -> Floats:
@@ -72,8 +69,8 @@ def check_relation(rng: np.random.Generator, count: int) -> list[Verdict]:
     for name, source in (("on-policy", "Def. 4.1, on-policy"), ("all actions", "Definition 4.1")):
         tally = Tally(source, "distance 0 exactly where the relation holds", tolerance=CLOSE)
         related, nearest = 0, np.inf
-        for world, policy in worlds_and_policies(rng, count):
-            process = on_policy(world, policy) if name == "on-policy" else all_actions(world)
+        for mdp, policy in mdps_and_policies(rng, count):
+            process = on_policy(mdp, policy) if name == "on-policy" else all_actions(mdp)
             d = np.asarray(improve_plans(Operator(process, 0.9, scaled=False), tolerance=EXACT).distances)
             classes = bisimulation_classes(process)
             same = classes[:, None] == classes
@@ -88,32 +85,32 @@ def check_relation(rng: np.random.Generator, count: int) -> list[Verdict]:
 def check_improving_policy(rng: np.random.Generator, count: int) -> Verdict:
     """Proposition 1's π improves while F is applied: the distances end at those of the final policy."""
     tally = Tally(PROPOSITION, "with π improving at every step, d goes to the metric of the final π")
-    for world, _ in worlds_and_policies(rng, count):
-        c, Q = 0.6, np.zeros_like(world.R)
-        d = random_pseudometric(rng, world.tasks)
+    for mdp, _ in mdps_and_policies(rng, count):
+        c, Q = 0.6, np.zeros_like(mdp.R)
+        d = random_pseudometric(rng, mdp.tasks)
         for _ in range(60):
-            Q = world.R + world.gamma * np.einsum("sax,xk->sak", world.P, Q.max(axis=1))
-            d = Operator(_greedy(world, Q), c, scaled=True)(d)
-        final = _greedy(world, optimal_q(world.P, world.R, world.gamma))
+            Q = mdp.R + mdp.gamma * np.einsum("sax,xk->sak", mdp.P, Q.max(axis=1))
+            d = Operator(_greedy(mdp, Q), c, scaled=True)(d)
+        final = _greedy(mdp, optimal_q(mdp.P, mdp.R, mdp.gamma))
         tally.add(float(np.abs(d - metric(final, c, scaled=True)).max()))
     return tally.verdict()
 
 
-def _greedy(world: GCMDP, Q: Floats) -> TaskProcess:
+def _greedy(mdp: GCMDP, Q: Floats) -> TaskProcess:
     """The process of the greedy policy; values are rounded so that ties fall to the first action."""
     first = np.round(np.moveaxis(Q, 1, 2), 6).argmax(axis=-1)
-    return on_policy(world, np.eye(world.actions)[first])
+    return on_policy(mdp, np.eye(mdp.actions)[first])
 
 
 def check_sampling(rng: np.random.Generator, count: int) -> list[Verdict]:
     """Eq. (phi_loss) compares sampled successors: its own fixed point against d."""
     source = "Eq. (phi_loss)"
-    same = Tally(source, "sampled successors lead to d, deterministic worlds")
-    differs = Tally(source, "sampled successors lead to d, stochastic worlds", expected=False)
+    same = Tally(source, "sampled successors lead to d, deterministic MDPs")
+    differs = Tally(source, "sampled successors lead to d, stochastic MDPs", expected=False)
     above = Tally(source, "sampled successors never lead below d")
     self_distance = 0.0
-    for world, policy in worlds_and_policies(rng, count):
-        process = on_policy(world, policy)
+    for mdp, policy in mdps_and_policies(rng, count):
+        process = on_policy(mdp, policy)
         d, sampled = metric(process, 0.8, scaled=False), sampled_metric(process, 0.8, scaled=False)
         (same if process.deterministic else differs).add(float(np.abs(sampled - d).max()))
         above.add(float((d - sampled).max()))
@@ -133,8 +130,8 @@ class Convergence:
 
 def convergence(rng: np.random.Generator, steps: int = 40) -> list[Convergence]:
     """How the error falls on a slippery grid of 81 tasks, from three starts."""
-    world = grid_world(("...", "...", "..."), slip=0.2)
-    process = on_policy(world, optimal_policy(world))
+    mdp = grid_world(("...", "...", "..."), slip=0.2)
+    process = on_policy(mdp, optimal_policy(mdp))
     curves = []
     for c, scaled in ((0.5, True), (0.9, True), (0.9, False)):
         operator = Operator(process, c, scaled=scaled)
@@ -147,7 +144,7 @@ def convergence(rng: np.random.Generator, steps: int = 40) -> list[Convergence]:
 
 
 def check_all(rng: np.random.Generator, count: int) -> list[Verdict]:
-    """All of the above; the dearer checks on fewer worlds."""
+    """All of the above; the dearer checks on fewer MDPs."""
     return [
         *check_contraction(rng, count),
         *check_fixed_point(rng, count),

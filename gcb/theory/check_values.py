@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gcb.theory.builders import stay_or_switch_world
-from gcb.theory.gcmdp import GCMDP, Floats
-from gcb.theory.instances import worlds_and_policies
+from gcb.theory.builders import mdps_and_policies, stay_or_switch_mdp
+from gcb.theory.gcmdp import GCMDP, Floats, evaluate, evaluate_rewards, goal_agnostic_policy, optimal_policy, optimal_q
 from gcb.theory.metric import Operator, iterate, metric
-from gcb.theory.policies import evaluate, evaluate_rewards, one_policy_for_all_goals, optimal_policy, optimal_q
 from gcb.theory.process import on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
@@ -22,9 +20,9 @@ ANY_REWARD = "Proposition 4"
 SEARCH_LIMIT = 5000
 
 
-def value_gaps(world: GCMDP, policy: Floats) -> Floats:
+def value_gaps(mdp: GCMDP, policy: Floats) -> Floats:
     """|V^π(s_i, g_i) - V^π(s_j, g_j)| as [i, j]."""
-    values = evaluate(world, policy).reshape(-1)
+    values = evaluate(mdp, policy).reshape(-1)
     return np.abs(values[:, None] - values)
 
 
@@ -37,8 +35,8 @@ def check_value_bound(rng: np.random.Generator, count: int) -> list[Verdict]:
     smaller = Tally(BOUND, "|ΔV| ≤ d, unscaled, c < γ", expected=False)
     second = Tally(BOUND, "|ΔV| ≤ d, unscaled, c = γ, with the W₂ of Eq. (gcbm)")
     tight = total = 0
-    for world, policy in worlds_and_policies(rng, count):
-        process, gaps, gamma = on_policy(world, policy), value_gaps(world, policy), world.gamma
+    for mdp, policy in mdps_and_policies(rng, count):
+        process, gaps, gamma = on_policy(mdp, policy), value_gaps(mdp, policy), mdp.gamma
         d = metric(process, gamma, scaled=False)
         unscaled.add(float((gaps - d).max()))
         tight += int((np.abs(gaps - d) < 1e-7)[d > 1e-7].sum())
@@ -62,22 +60,22 @@ def check_value_bound(rng: np.random.Generator, count: int) -> list[Verdict]:
     ]
 
 
-def any_reward_gap(world: GCMDP, behaviour: Floats, alpha: Floats) -> Floats:
+def any_reward_gap(mdp: GCMDP, behaviour: Floats, alpha: Floats) -> Floats:
     """|V_R(s_i) - V_R(s_j)| as [i, j], for a policy [s, a] and reward α_k on arriving at goal k."""
-    assert world.achieved is not None
-    values = evaluate_rewards(world.P, behaviour, world.P @ (world.achieved @ alpha), world.gamma)
+    assert mdp.achieved is not None
+    values = evaluate_rewards(mdp.P, behaviour, mdp.P @ (mdp.achieved @ alpha), mdp.gamma)
     return np.abs(values[:, None] - values)
 
 
-def any_reward_bound(world: GCMDP, distances: Floats, alpha: Floats) -> Floats:
+def any_reward_bound(mdp: GCMDP, distances: Floats, alpha: Floats) -> Floats:
     """Σ_k α_k d(s_i, g_k; s_j, g_k) as [i, j]: the right-hand side of Proposition 4 for the α given."""
-    shape = (world.states, len(world.goals))
+    shape = (mdp.states, len(mdp.goals))
     same_goal = np.einsum("ikjk->ijk", distances.reshape(*shape, *shape))
     return same_goal @ alpha
 
 
-def _one_hot_policy(world: GCMDP, Q: Floats) -> Floats:
-    return np.eye(world.actions)[np.round(Q, 9).argmax(axis=1)]
+def _one_hot_policy(mdp: GCMDP, Q: Floats) -> Floats:
+    return np.eye(mdp.actions)[np.round(Q, 9).argmax(axis=1)]
 
 
 def check_any_reward(rng: np.random.Generator, count: int) -> list[Verdict]:
@@ -86,16 +84,16 @@ def check_any_reward(rng: np.random.Generator, count: int) -> list[Verdict]:
     signed = Tally(ANY_REWARD, "|ΔV_R| ≤ Σ α d as printed, α of both signs", expected=False)
     scaled = Tally(ANY_REWARD, "|ΔV_R| ≤ Σ|α| d / (1 - c), scaled", expected=True)
     printed = Tally(ANY_REWARD, "|ΔV_R| ≤ Σ|α| d, scaled, without 1 / (1 - c)", expected=False)
-    for world, _ in worlds_and_policies(rng, count, every_state_a_goal=True):
-        behaviour = rng.dirichlet(np.ones(world.actions), size=world.states)
-        process = on_policy(world, one_policy_for_all_goals(world, behaviour))
-        alpha = rng.normal(size=world.states)
-        gap = any_reward_gap(world, behaviour, alpha)
-        d, d_scaled = (metric(process, world.gamma, scaled=flag) for flag in (False, True))
-        corrected.add(float((gap - any_reward_bound(world, d, np.abs(alpha))).max()))
-        signed.add(float((gap - any_reward_bound(world, d, alpha)).max()))
-        scaled_bound = any_reward_bound(world, d_scaled, np.abs(alpha))
-        scaled.add(float((gap - scaled_bound / (1 - world.gamma)).max()))
+    for mdp, _ in mdps_and_policies(rng, count, every_state_a_goal=True):
+        behaviour = rng.dirichlet(np.ones(mdp.actions), size=mdp.states)
+        process = on_policy(mdp, goal_agnostic_policy(mdp, behaviour))
+        alpha = rng.normal(size=mdp.states)
+        gap = any_reward_gap(mdp, behaviour, alpha)
+        d, d_scaled = (metric(process, mdp.gamma, scaled=flag) for flag in (False, True))
+        corrected.add(float((gap - any_reward_bound(mdp, d, np.abs(alpha))).max()))
+        signed.add(float((gap - any_reward_bound(mdp, d, alpha)).max()))
+        scaled_bound = any_reward_bound(mdp, d_scaled, np.abs(alpha))
+        scaled.add(float((gap - scaled_bound / (1 - mdp.gamma)).max()))
         printed.add(float((gap - scaled_bound).max()))
     note = "a negative α makes the right-hand side smaller, even negative"
     return [corrected.verdict(), signed.verdict(note), scaled.verdict(), printed.verdict()]
@@ -109,16 +107,16 @@ def check_goal_conditioned_policy(rng: np.random.Generator, count: int) -> list[
     source = ANY_REWARD
     best = Tally(source, "|ΔV_R| ≤ Σ|α| d of π*(s, g), V_R of the best policy for R", expected=False)
     borrowed = Tally(source, "|ΔV_R| ≤ Σ|α| d of π*(s, g), V_R of π*(·, g) for one goal", expected=False)
-    for world, _ in worlds_and_policies(rng, SEARCH_LIMIT, every_state_a_goal=True):
+    for mdp, _ in mdps_and_policies(rng, SEARCH_LIMIT, every_state_a_goal=True):
         if len(best.gaps) >= count and best.found and borrowed.found:
             break
-        policy = optimal_policy(world)
-        d = metric(on_policy(world, policy), world.gamma, scaled=False)
-        alpha = rng.exponential(size=world.states)
-        bound = any_reward_bound(world, d, alpha)
-        for_reward = _one_hot_policy(world, optimal_q(world.P, world.P @ alpha, world.gamma))
-        best.add(float((any_reward_gap(world, for_reward, alpha) - bound).max()))
-        borrowed.add(float((any_reward_gap(world, policy[:, int(alpha.argmax())], alpha) - bound).max()))
+        policy = optimal_policy(mdp)
+        d = metric(on_policy(mdp, policy), mdp.gamma, scaled=False)
+        alpha = rng.exponential(size=mdp.states)
+        bound = any_reward_bound(mdp, d, alpha)
+        for_reward = _one_hot_policy(mdp, optimal_q(mdp.P, mdp.P @ alpha, mdp.gamma))
+        best.add(float((any_reward_gap(mdp, for_reward, alpha) - bound).max()))
+        borrowed.add(float((any_reward_gap(mdp, policy[:, int(alpha.argmax())], alpha) - bound).max()))
     note = "V_R is a sum of V(s, g_k) only when one policy serves all goals"
     return [best.verdict(note), borrowed.verdict()]
 
@@ -131,10 +129,10 @@ def stay_or_switch_example() -> Verdict:
     """
     claim = "the same, by hand: two states, stay or switch, V_R of the policy that stays"
     tally = Tally(ANY_REWARD, claim, expected=False)
-    world, alpha = stay_or_switch_world(), np.array([1.0, 0.0])
-    d = metric(on_policy(world, optimal_policy(world)), world.gamma, scaled=False)
+    mdp, alpha = stay_or_switch_mdp(), np.array([1.0, 0.0])
+    d = metric(on_policy(mdp, optimal_policy(mdp)), mdp.gamma, scaled=False)
     stay = np.tile([1.0, 0.0], (2, 1))
-    tally.add(float((any_reward_gap(world, stay, alpha) - any_reward_bound(world, d, alpha)).max()))
+    tally.add(float((any_reward_gap(mdp, stay, alpha) - any_reward_bound(mdp, d, alpha)).max()))
     return tally.verdict(f"|ΔV_R| = 10 and every distance is {d.max():.0f}")
 
 
@@ -157,17 +155,17 @@ def bound_points(rng: np.random.Generator, count: int = 40) -> list[BoundPoints]
         ("|ΔV_R| against Σ α d as printed", False),
     )
     points: list[tuple[list[Floats], list[Floats]]] = [([], []) for _ in names]
-    for world, policy in worlds_and_policies(rng, count, every_state_a_goal=True):
-        behaviour = rng.dirichlet(np.ones(world.actions), size=world.states)
-        alpha = rng.normal(size=world.states)
-        process, single = on_policy(world, policy), on_policy(world, one_policy_for_all_goals(world, behaviour))
-        gaps, any_gaps = value_gaps(world, policy), any_reward_gap(world, behaviour, alpha)
-        d = metric(single, world.gamma, scaled=False)
+    for mdp, policy in mdps_and_policies(rng, count, every_state_a_goal=True):
+        behaviour = rng.dirichlet(np.ones(mdp.actions), size=mdp.states)
+        alpha = rng.normal(size=mdp.states)
+        process, single = on_policy(mdp, policy), on_policy(mdp, goal_agnostic_policy(mdp, behaviour))
+        gaps, any_gaps = value_gaps(mdp, policy), any_reward_gap(mdp, behaviour, alpha)
+        d = metric(single, mdp.gamma, scaled=False)
         sides = (
-            (gaps, metric(process, world.gamma, scaled=False)),
-            (gaps, metric(process, world.gamma, scaled=True)),
-            (any_gaps, any_reward_bound(world, d, np.abs(alpha))),
-            (any_gaps, any_reward_bound(world, d, alpha)),
+            (gaps, metric(process, mdp.gamma, scaled=False)),
+            (gaps, metric(process, mdp.gamma, scaled=True)),
+            (any_gaps, any_reward_bound(mdp, d, np.abs(alpha))),
+            (any_gaps, any_reward_bound(mdp, d, alpha)),
         )
         for (left, right), (gap, bound) in zip(points, sides, strict=True):
             apart = np.triu_indices(len(gap), 1)

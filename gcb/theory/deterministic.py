@@ -1,4 +1,4 @@
-"""The metric of deterministic worlds in closed form, for matrices of 10⁸ entries.
+"""The metric of deterministic MDPs in closed form, for matrices of 10⁸ entries.
 
 From point mass to point mass there is one plan, so F reads d(i, j) ← weight · |r_i - r_j| + c · d(next_i, next_j).
 Rows are worked in blocks that stay in the cache, in float32, on two threads (numpy releases the lock).
@@ -24,7 +24,7 @@ MEASURE_EVERY = 4  # looking for the largest change costs a third of an iteratio
 
 def _on_policy_steps(process: TaskProcess) -> tuple[Integers, Singles]:
     if not process.deterministic or len(process.rewards) != 1:
-        raise GCBError("The closed form needs a deterministic world and one policy: every task has one successor.")
+        raise GCBError("The closed form needs a deterministic MDP and one policy: every task has one successor.")
     return process.successors[0, :, 0], process.rewards[0].astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/theory.md. Each function takes numbers that a check has returned and gives back one figure."""
+"""The figures of docs/theory.md."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from gcb.theory.builders import grid_world
 from gcb.theory.check_arithmetic import Arithmetic
 from gcb.theory.check_fixed_point import Convergence
+from gcb.theory.check_functions import Comparison
 from gcb.theory.check_sufficiency import LearningCurve
 from gcb.theory.check_values import BoundPoints
-from gcb.theory.growth import WALLED, Timing
+from gcb.theory.gcmdp import optimal_policy
+from gcb.theory.learned import MIXED, ONE_NORM, ONE_NORM_EMA, WITH_ACTIONS, Curve
 from gcb.theory.metric import metric
-from gcb.theory.policies import optimal_policy
-from gcb.theory.process import all_actions, on_policy
-from gcb.theory.relation import bisimulation_classes
-from gcb.theory.tell_apart import Comparison
+from gcb.theory.process import all_actions, bisimulation_classes, on_policy
+from gcb.theory.scaling import WALLED, Timing
 
 COLOURS = ("#33658a", "#d1495b", "#4f9d69", "#edae49", "#7a5195")  # distinct in grey and to most colour-blind eyes
 GREY = "#8a8a8a"
@@ -36,16 +36,16 @@ def _figure(
 
 def grid_figure() -> Figure:
     """Left and middle: distance of every cell's task from the task at the goal. Right: classes of Definition 4.1."""
-    world = grid_world(WALLED)
+    mdp = grid_world(WALLED)
     cells = [(y, x) for y, row in enumerate(WALLED) for x, mark in enumerate(row) if mark == "."]
     goal = len(cells) - 1
-    process = on_policy(world, optimal_policy(world))
-    at_goal = world.task(goal, goal)
-    tasks = [world.task(cell, goal) for cell in range(len(cells))]
+    process = on_policy(mdp, optimal_policy(mdp))
+    at_goal = mdp.task(goal, goal)
+    tasks = [mdp.task(cell, goal) for cell in range(len(cells))]
     panels = {
         "on-policy d to the task at the goal": metric(process, 0.9, scaled=True)[at_goal][tasks],
         "the same with |π − π′|": metric(process, 0.9, scaled=True, action_weight=1.0)[at_goal][tasks],
-        "the same over all actions": metric(all_actions(world), 0.9, scaled=True)[at_goal][tasks],
+        "the same over all actions": metric(all_actions(mdp), 0.9, scaled=True)[at_goal][tasks],
     }
     figure, axes = _figure(10.5, 3.7, 3, square=True)
     for ax, (title, values) in zip(axes, panels.items(), strict=True):
@@ -60,9 +60,7 @@ def grid_figure() -> Figure:
         ax.set(title=title, xticks=[], yticks=[])
         ax.set_axis_off()
     classes = int(bisimulation_classes(process).max()) + 1
-    figure.suptitle(
-        f"One goal (★) in a walled grid, c = 0.9; {world.tasks} tasks fall into {classes} on-policy classes"
-    )
+    figure.suptitle(f"One goal (★) in a walled grid, c = 0.9; {mdp.tasks} tasks fall into {classes} on-policy classes")
     return figure
 
 
@@ -110,7 +108,7 @@ def sufficiency_figure(curves: Sequence[LearningCurve]) -> Figure:
     return figure
 
 
-def tell_apart_figure(comparisons: Sequence[Comparison]) -> Figure:
+def functions_figure(comparisons: Sequence[Comparison]) -> Figure:
     """Distances of nine two-step tasks under three metrics."""
     figure, axes = _figure(11.5, 4.8, len(comparisons), square=True)
     for number, (ax, comparison) in enumerate(zip(axes, comparisons, strict=True)):
@@ -132,15 +130,15 @@ def tell_apart_figure(comparisons: Sequence[Comparison]) -> Figure:
 def arithmetic_figure(rows: Sequence[Arithmetic]) -> Figure:
     """What the best ψ leaves unexplained of an exact φ, and how often its nearest neighbour is right."""
     figure, (left, right) = _figure(10.5, 3.4, 2)
-    worlds = list(dict.fromkeys(row.world for row in rows))
+    mdps = list(dict.fromkeys(row.mdp for row in rows))
     weights = sorted({row.action_weight for row in rows})
     for number, weight in enumerate(weights):
         label = "reward only" if weight == 0 else f"with |π − π′|, weight {weight:g}"
         offset = (number - (len(weights) - 1) / 2) * 0.26
-        chosen = {row.world: row for row in rows if row.action_weight == weight}
-        left.bar(np.arange(len(worlds)) + offset, [chosen[name].unexplained for name in worlds], 0.25, label=label,
+        chosen = {row.mdp: row for row in rows if row.action_weight == weight}
+        left.bar(np.arange(len(mdps)) + offset, [chosen[name].unexplained for name in mdps], 0.25, label=label,
                  color=COLOURS[number])  # fmt: skip
-        known = [name for name in worlds if chosen[name].accuracy is not None]
+        known = [name for name in mdps if chosen[name].accuracy is not None]
         accuracy = [chosen[name].accuracy or 0.0 for name in known]
         right.bar(np.arange(len(known)) + offset, accuracy, 0.25, color=COLOURS[number])
         for place, name in enumerate(known):
@@ -149,7 +147,7 @@ def arithmetic_figure(rows: Sequence[Arithmetic]) -> Figure:
         if number == 0:
             for place, name in enumerate(known):
                 right.plot([place - 0.4, place + 0.4], [chosen[name].chance] * 2, color="black", linewidth=1)
-    left.set_xticks(range(len(worlds)), [name.replace(" with", "\nwith").replace(" and", "\nand") for name in worlds])
+    left.set_xticks(range(len(mdps)), [name.replace(" with", "\nwith").replace(" and", "\nand") for name in mdps])
     left.tick_params(axis="x", labelsize=8)
     left.set(title="share of φ(s,g) − φ(g,g) that the best ψ leaves unexplained", ylim=(0, 1.25))
     left.title.set_fontsize(10)
@@ -159,7 +157,7 @@ def arithmetic_figure(rows: Sequence[Arithmetic]) -> Figure:
     return figure
 
 
-def growth_figure(deterministic: Sequence[Timing], stochastic: Sequence[Timing]) -> Figure:
+def scaling_figure(deterministic: Sequence[Timing], stochastic: Sequence[Timing]) -> Figure:
     """Processor seconds against state-goal pairs."""
     figure, axes = _figure(9.5, 3.6, 2)
     for ax, timings, title in ((axes[0], deterministic, "deterministic"), (axes[1], stochastic, "stochastic")):
@@ -175,3 +173,44 @@ def growth_figure(deterministic: Sequence[Timing], stochastic: Sequence[Timing])
         ax.minorticks_off()
         ax.legend(frameon=False, fontsize=8)
     return figure
+
+
+POINTS = 3000
+LINES = (*COLOURS, "#3a3a3a", "#9c6644")
+SCATTERED = (MIXED, ONE_NORM, ONE_NORM_EMA, WITH_ACTIONS)
+
+
+def learned_figure(curves: Sequence[Curve], rng: np.random.Generator) -> Figure:
+    """Top: correlation, error, spread and ψ's arithmetic over training. Bottom: learned against exact at the end."""
+    figure, axes = _figure(11, 6.6, 4, rows=2)
+    shown = {
+        "correlation with the exact metric": "correlation",
+        "error, share of the exact metric": "error",
+        "feature std of φ": "phi_feature_std",
+        "share that ψ leaves unexplained": "unexplained",
+    }
+    for ax, (title, name) in zip(axes[:4], shown.items(), strict=True):
+        for colour, curve in zip(LINES, curves, strict=True):
+            ax.plot(curve.steps[1:], getattr(curve, name)[1:], color=colour, label=curve.objective.name)
+        ax.set_title(title, fontsize=9)
+        ax.set_xlabel("steps", fontsize=8)
+        ax.tick_params(labelsize=8)
+    for ax in axes[1:3]:
+        ax.set_yscale("log")
+    axes[3].set_ylim(0, 1.05)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    chosen = [(colour, curve) for colour, curve in zip(LINES, curves, strict=True) if curve.objective in SCATTERED]
+    for ax, (colour, curve) in zip(axes[4:], chosen, strict=True):
+        _scatter(ax, curve, colour, rng)
+    axes[4].set_ylabel("learned distance", fontsize=8)
+    return figure
+
+
+def _scatter(ax: Axes, curve: Curve, colour: str, rng: np.random.Generator) -> None:
+    chosen = rng.choice(len(curve.exact), size=min(POINTS, len(curve.exact)), replace=False)
+    ax.scatter(curve.exact[chosen], curve.learned[chosen], s=3, color=colour, alpha=0.4, linewidths=0)
+    highest = float(curve.exact.max())
+    ax.plot([0, highest], [0, highest], color=GREY, linewidth=1)
+    ax.set_title(curve.objective.name, fontsize=9, color=colour)
+    ax.set_xlabel("exact distance", fontsize=8)
+    ax.tick_params(labelsize=8)

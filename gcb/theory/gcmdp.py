@@ -1,4 +1,4 @@
-"""Finite goal-conditioned MDPs (section 3): small enough for every quantity to be exact.
+"""Finite goal-conditioned MDPs (section 3) with their exact values and policies.
 
 ```
 P        [s, a, s']   probability of s' after action a in state s
@@ -123,3 +123,62 @@ class GCMDP:
         if not (0 <= state < self.states and 0 <= goal < len(self.goals)):
             raise GCBError(f"Task ({state}, {goal}) does not exist: {self.states} states, {len(self.goals)} goals.")
         return state * len(self.goals) + goal
+
+
+def check_policy(mdp: GCMDP, policy: ArrayLike) -> Floats:
+    """A policy π[s, g, a] of this MDP, or an error that says what is wrong with it."""
+    values = np.asarray(policy, dtype=np.float64)
+    expected = (mdp.states, len(mdp.goals), mdp.actions)
+    if values.shape != expected:
+        raise GCBError(f"The policy has shape {values.shape}; [states, goals, actions] = {expected} was expected.")
+    return check_distributions("policy", values)
+
+
+def uniform_policy(mdp: GCMDP) -> Floats:
+    return np.full((mdp.states, len(mdp.goals), mdp.actions), 1.0 / mdp.actions)
+
+
+def random_policy(mdp: GCMDP, rng: np.random.Generator) -> Floats:
+    """A random stochastic policy that looks at the goal."""
+    return rng.dirichlet(np.ones(mdp.actions), size=(mdp.states, len(mdp.goals)))
+
+
+def goal_agnostic_policy(mdp: GCMDP, behaviour: ArrayLike) -> Floats:
+    """Spread a policy over states, [s, a], to every goal: the case that Proposition 4 needs."""
+    values = np.asarray(behaviour, dtype=np.float64)
+    return check_policy(mdp, np.repeat(values[:, None, :], len(mdp.goals), axis=1))
+
+
+def evaluate_rewards(P: Floats, behaviour: Floats, R: Floats, gamma: float) -> Floats:
+    """V of a policy [s, a] for rewards R[s, a] by solving the Bellman equations."""
+    chain = np.einsum("sa,sax->sx", behaviour, P)
+    return np.linalg.solve(np.eye(len(chain)) - gamma * chain, (behaviour * R).sum(axis=1))
+
+
+def evaluate(mdp: GCMDP, policy: ArrayLike) -> Floats:
+    """V^π(s, g) as [s, k]."""
+    checked = check_policy(mdp, policy)
+    columns = [evaluate_rewards(mdp.P, checked[:, k], mdp.R[:, :, k], mdp.gamma) for k in range(len(mdp.goals))]
+    return np.stack(columns, axis=1)
+
+
+def optimal_q(P: Floats, R: Floats, gamma: float, tolerance: float = 1e-12) -> Floats:
+    """Q* for rewards R[s, a] or R[s, a, k], by value iteration to `tolerance`."""
+    Q = np.zeros_like(R)
+    while True:
+        updated = R + gamma * np.einsum("sax,x...->sa...", P, Q.max(axis=1))
+        change = float(np.abs(updated - Q).max())
+        Q = updated
+        if change * gamma <= tolerance * (1.0 - gamma):
+            return Q
+
+
+def optimal_policy(mdp: GCMDP, *, ties: str = "first", tie_tolerance: float = 1e-9) -> Floats:
+    """π*(s, g): the first of the best actions, or (`ties="uniform"`) all of them with equal chance."""
+    if ties not in ("first", "uniform"):
+        raise GCBError(f"ties is {ties!r}; 'first' or 'uniform' was expected.")
+    Q = np.moveaxis(optimal_q(mdp.P, mdp.R, mdp.gamma), 1, 2)
+    best = Q.max(axis=-1, keepdims=True) - Q <= tie_tolerance
+    if ties == "uniform":
+        return best / best.sum(axis=-1, keepdims=True)
+    return np.eye(mdp.actions)[best.argmax(axis=-1)]

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from gcb.models.losses import Norm, distance, phi_loss, psi_loss
 from gcb.theory.builders import grid_world
 from gcb.theory.check_arithmetic import best_psi
-from gcb.theory.gcmdp import GCMDP, Floats, Integers
+from gcb.theory.gcmdp import GCMDP, Floats, Integers, optimal_policy
 from gcb.theory.metric import metric, reward_weight
-from gcb.theory.policies import optimal_policy
 from gcb.theory.process import TaskProcess, on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
@@ -44,12 +43,12 @@ class Objective:
 
 PAPER = Objective("paper: ℓ1 left, ℓ2 right, LayerNorm", "l1", "l2", scaled=False, layer_norm=True)
 MIXED = replace(PAPER, name="mixed norms, no LayerNorm", layer_norm=False)
-MIXED_SLOW = replace(MIXED, name="mixed norms, slow target", tau=0.01)
+MIXED_EMA = replace(MIXED, name="mixed norms, EMA target", tau=0.01)
 ONE_NORM = replace(MIXED, name="one norm", right_norm="l1")
-ONE_NORM_SLOW = Objective("one norm, slow target", "mean_l1", "mean_l1", True, tau=0.01, learns=True)
-WITH_ACTIONS = replace(ONE_NORM_SLOW, name="one norm, slow target, |π − π′|", action_weight=1.0)
+ONE_NORM_EMA = Objective("one norm, EMA target", "mean_l1", "mean_l1", True, tau=0.01, learns=True)
+WITH_ACTIONS = replace(ONE_NORM_EMA, name="one norm, EMA target, |π − π′|", action_weight=1.0)
 LOW_RATE = replace(WITH_ACTIONS, name="the same at a twentieth of the learning rate", learning_rate=1e-3, learns=False)
-OBJECTIVES = (PAPER, MIXED, MIXED_SLOW, ONE_NORM, ONE_NORM_SLOW, WITH_ACTIONS, LOW_RATE)
+OBJECTIVES = (PAPER, MIXED, MIXED_EMA, ONE_NORM, ONE_NORM_EMA, WITH_ACTIONS, LOW_RATE)
 """From the paper's objective to the learner's: norm alone, target alone, both; and then too low a learning rate."""
 
 
@@ -87,26 +86,26 @@ def _network(inputs: int, width: int, outputs: int, layer_norm: bool) -> nn.Sequ
 
 
 class Learner:
-    """φ and ψ on one-hot states and goals of one world, under π*; the goal-conditioned transitions are all known."""
+    """φ and ψ on one-hot states and goals of one MDP, under π*; the goal-conditioned transitions are all known."""
 
     def __init__(
-        self, world: GCMDP, process: TaskProcess, objective: Objective, *, c: float, steps: int, seed: int
+        self, mdp: GCMDP, process: TaskProcess, objective: Objective, *, c: float, steps: int, seed: int
     ) -> None:
-        self.world, self.objective, self.c = world, objective, c
+        self.mdp, self.objective, self.c = mdp, objective, c
         self.generator = torch.Generator().manual_seed(seed)
-        eye = torch.eye(world.states)
+        eye = torch.eye(mdp.states)
         self.states = eye
-        self.goal_states = torch.from_numpy(world.goals)
+        self.goal_states = torch.from_numpy(mdp.goals)
         self.goals = eye[self.goal_states]
-        self.pairs = torch.cat([eye.repeat_interleave(len(self.goals), 0), self.goals.repeat(world.states, 1)], dim=1)
+        self.pairs = torch.cat([eye.repeat_interleave(len(self.goals), 0), self.goals.repeat(mdp.states, 1)], dim=1)
         self.successor = torch.from_numpy(process.successors[0, :, 0])
         self.reward = torch.from_numpy(process.rewards[0]).float()
         assert process.policy is not None
         self.policy = torch.from_numpy(process.policy).float()
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.phi = _network(2 * world.states, 128, 64, objective.layer_norm)
-            self.psi = _network(world.states, 128, 64, False)
+            self.phi = _network(2 * mdp.states, 128, 64, objective.layer_norm)
+            self.psi = _network(mdp.states, 128, 64, False)
         self.target = deepcopy(self.phi).requires_grad_(False)
         groups = [(self.phi, objective.learning_rate), (self.psi, PSI_LEARNING_RATE)]
         self.optimiser = torch.optim.Adam([{"params": net.parameters(), "lr": rate} for net, rate in groups])
@@ -114,7 +113,7 @@ class Learner:
 
     def step(self, batch: int = 256) -> None:
         """One step of Algorithm 1 without the policy: L_φ on a permuted batch, L_ψ on the batch."""
-        tasks = torch.randint(self.world.tasks, (batch,), generator=self.generator)
+        tasks = torch.randint(self.mdp.tasks, (batch,), generator=self.generator)
         permutation = torch.randperm(batch, generator=self.generator)
         phi = self.phi(self.pairs[tasks])
         loss, _ = phi_loss(
@@ -160,9 +159,9 @@ class Learner:
         curve.steps.append(step)
         curve.correlation.append(_correlation(curve.learned, exact))
         curve.error.append(float(np.sqrt(((curve.learned - exact) ** 2).mean() / (exact**2).mean())))
-        curve.phi_feature_std.append(_spread(phi))
-        curve.psi_feature_std.append(_spread(psi))
-        curve.unexplained.append(float(self._psi_loss(phi, torch.arange(self.world.tasks))[1]["psi_unexplained"]))
+        curve.phi_feature_std.append(_feature_std(phi))
+        curve.psi_feature_std.append(_feature_std(psi))
+        curve.unexplained.append(float(self._psi_loss(phi, torch.arange(self.mdp.tasks))[1]["psi_unexplained"]))
         right = distance(phi[first], phi[second], self.objective.right_norm).double().numpy()
         curve.effective_discount = float(self.c * right.mean() / max(curve.learned.mean(), 1e-12))
 
@@ -172,7 +171,7 @@ def _correlation(first: Floats, second: Floats) -> float:
     return float(np.corrcoef(first, second)[0, 1]) if first.std() > 1e-9 and second.std() > 1e-9 else 0.0
 
 
-def _spread(embeddings: Tensor) -> float:
+def _feature_std(embeddings: Tensor) -> float:
     return float(embeddings.std(dim=0).mean())
 
 
@@ -187,17 +186,17 @@ def train(
     objective: Objective, *, steps: int, c: float = 0.9, seed: int = 0, every: int = 100, plan: Sequence[str] = PLAN
 ) -> Curve:
     """Train φ and ψ with one objective on a grid and measure every `every` steps."""
-    world = grid_world(plan, gamma=c)
-    process, pairs = on_policy(world, optimal_policy(world)), _compared(world.tasks, seed)
+    mdp = grid_world(plan, gamma=c)
+    process, pairs = on_policy(mdp, optimal_policy(mdp)), _compared(mdp.tasks, seed)
     d = metric(process, c, scaled=objective.scaled, action_weight=objective.action_weight)
     curve = Curve(objective, pairs, d[pairs], np.zeros(len(pairs[0])))
-    learner = Learner(world, process, objective, c=c, steps=steps, seed=seed)
+    learner = Learner(mdp, process, objective, c=c, steps=steps, seed=seed)
     for step in range(steps + 1):
         if step % every == 0:
             learner.measure(curve, step)
         learner.step()
     with torch.no_grad():
-        curve.best_unexplained = best_psi(world, learner.phi(learner.pairs).double().numpy())[1]
+        curve.best_unexplained = best_psi(mdp, learner.phi(learner.pairs).double().numpy())[1]
     nearby = metric(process, curve.effective_discount, scaled=False, action_weight=objective.action_weight)
     curve.effective_correlation = _correlation(curve.learned, nearby[pairs])
     return curve
@@ -208,7 +207,7 @@ def check_learned(curve: Curve) -> Verdict:
     claim = f"φ learns the exact metric to 20 %: {curve.objective.name}"
     tally = Tally("Eq. (phi_loss)", claim, expected=curve.objective.learns, tolerance=0.2)
     tally.add(curve.error[-1])
-    note = f"correlation {curve.correlation[-1]:.2f}, spread {curve.phi_feature_std[-1]:.3f}"
+    note = f"correlation {curve.correlation[-1]:.2f}, feature std {curve.phi_feature_std[-1]:.3f}"
     if curve.objective.left_norm != curve.objective.right_norm:
         note += f", effective discount {curve.effective_discount:.2f} instead of 0.90"
     return tally.verdict(note)

@@ -1,4 +1,9 @@
-"""The goal-conditioned bisimulation metric: the operator F of Proposition 1 and its fixed point."""
+"""The goal-conditioned bisimulation metric: the operator F of Proposition 1 and its fixed point.
+
+The Wasserstein distances are solved by POT's network simplex (`ot.emd`). F is applied many times with the same
+marginals and slightly different costs, so a plan is kept until some cycle of re-routing becomes cheaper. This is
+checked for all problems at once, and only those that fail are solved again.
+"""
 
 from dataclasses import dataclass, field
 
@@ -8,9 +13,73 @@ from scipy import sparse
 
 from gcb.errors import GCBError
 from gcb.theory.gcmdp import Floats, check_unit_interval
-from gcb.theory.process import TaskProcess, quotient
-from gcb.theory.relation import bisimulation_classes
-from gcb.theory.transport import Transport
+from gcb.theory.process import TaskProcess, bisimulation_classes, quotient
+
+ROUNDING = 1e-12  # a cycle must save more than this to count
+NO_MASS = 1e-14  # the solver's rounding, not a route
+
+
+def _solver():
+    try:
+        import ot
+    except ImportError as error:
+        raise GCBError("Optimal transport needs the package POT: pip install 'gcb[theory]'.") from error
+    return ot.emd
+
+
+def cheapest_cycle(plans: Floats, costs: Floats) -> Floats:
+    """0 where a plan is optimal, below 0 where some cycle of re-routing is cheaper (by how much is not told), [n].
+
+    Moving a unit from row a' to row a costs min over the columns b that a' serves of C[a, b] - C[a', b]. A plan is
+    optimal when no cycle of such moves has negative cost (cyclical monotonicity); Floyd and Warshall find it.
+    """
+    served = np.where(plans > 0, 0.0, np.inf)
+    rows = costs.shape[1]
+    moves = np.empty((len(costs), rows, rows))
+    for giver in range(rows):
+        moves[:, :, giver] = (costs - costs[:, giver : giver + 1] + served[:, giver : giver + 1]).min(axis=2)
+    for middle in range(rows):
+        np.minimum(moves, moves[:, :, middle : middle + 1] + moves[:, middle : middle + 1, :], out=moves)
+    return np.diagonal(moves, axis1=1, axis2=2).min(axis=1)
+
+
+class Transport:
+    """n transport problems between marginals mu [n, b] and nu [n, b], padded with zero weights."""
+
+    def __init__(self, mu: Floats, nu: Floats):
+        self.mu, self.nu = mu, nu
+        self.plans = mu[:, :, None] * nu[:, None, :]
+        """The current plan of each problem, [n, b, b]; at first the independent coupling."""
+        self.open = ((mu > 0).sum(axis=1) > 1) & ((nu > 0).sum(axis=1) > 1)
+        """Problems with a choice: from or to a point mass there is one plan only, already held."""
+        self.solved = 0
+        """How many problems were given to the solver so far."""
+
+    def __call__(self, costs: Floats) -> Floats:
+        """The Wasserstein distances [n] for costs [n, b, b]; `plans` then holds optimal plans."""
+        choices = np.flatnonzero(self.open)
+        if choices.size:
+            stale = choices[cheapest_cycle(self.plans[choices], costs[choices]) < -ROUNDING]
+            self._solve(stale, costs)
+        return np.einsum("nab,nab->n", self.plans, costs)
+
+    def _solve(self, problems: np.ndarray, costs: Floats) -> None:
+        if not len(problems):
+            return
+        emd = _solver()
+        for n in problems:
+            rows, columns = np.flatnonzero(self.mu[n]), np.flatnonzero(self.nu[n])
+            block = np.ascontiguousarray(costs[n][np.ix_(rows, columns)])
+            plan = emd(self.mu[n][rows], self.nu[n][columns], block, center_dual=False, check_marginals=False)
+            self.plans[n] = 0.0
+            self.plans[n][np.ix_(rows, columns)] = np.where(plan > NO_MASS, plan, 0.0)
+        self.solved += len(problems)
+
+
+def wasserstein(mu: Floats, nu: Floats, cost: Floats) -> float:
+    """W(d)(mu, nu) for one pair of distributions [b] and one cost matrix [b, b]."""
+    return float(Transport(np.asarray(mu)[None], np.asarray(nu)[None])(np.asarray(cost)[None])[0])
+
 
 ITERATION_LIMIT = 100_000
 
@@ -150,7 +219,7 @@ def sampled_metric(process: TaskProcess, c: float, *, scaled: bool, tolerance: f
     """What Eq. (phi_loss) averages to when each pair of tasks samples its successors and rewards independently.
 
     The expectation over independent samples replaces the cheapest coupling, and E|r_i - r_j| of two Bernoulli
-    rewards replaces |R_i - R_j|. In stochastic worlds a task is then at a positive distance from itself.
+    rewards replaces |R_i - R_j|. In stochastic MDPs a task is then at a positive distance from itself.
     """
     check_unit_interval("c", c)
     chain, reward = process.chain(), process.rewards[0]

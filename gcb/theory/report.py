@@ -1,4 +1,4 @@
-"""Everything in `gcb.theory` in one go: verdicts, numbers and figures in a folder. This is `gcb theory`."""
+"""`gcb theory`: check every claim and write verdicts, numbers and figures."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -15,13 +15,12 @@ from gcb.errors import GCBError
 from gcb.theory import (
     check_arithmetic,
     check_fixed_point,
+    check_functions,
     check_sufficiency,
     check_values,
     figures,
-    growth,
     learned,
-    learned_figure,
-    tell_apart,
+    scaling,
 )
 from gcb.theory.verdicts import Verdict, save
 from gcb.utils.files import explain_os_errors
@@ -32,41 +31,41 @@ Section = tuple[list[Verdict], Any]
 
 @dataclass(frozen=True)
 class Size:
-    """How much to do."""
+    """The size of the checks."""
 
-    worlds: int
-    """Random worlds for each check."""
+    mdps: int
+    """Random MDPs per check."""
     applications: int
-    """Applications of F in the figure of its convergence."""
+    """Applications of F in the convergence figure."""
     sweeps: int
     """Q-learning sweeps over all state-action pairs."""
     steps: int
-    """Gradient steps for each learned φ."""
+    """Gradient steps per learned φ."""
     plan: tuple[str, ...]
-    """The grid on which it is learned."""
+    """The grid on which φ is learned."""
     deterministic_states: tuple[int, ...]
     stochastic_goals: tuple[int, ...]
 
 
 FULL = Size(200, 40, 20_000, 2000, learned.PLAN, (10, 20, 40, 70), (3, 5, 10))
-BLOCKED_UP_TO = 2000  # pairs; the largest worlds are left to `python -m benchmarks theory`
+BLOCKED_UP_TO = 2000  # pairs; `python -m benchmarks theory` covers the largest MDPs
 QUICK = Size(12, 8, 10_000, 500, ("...", ".#."), (5, 10, 20), (1, 2, 3))
 
 
 def _fixed_point(seed: int, size: Size) -> Section:
     rng = np.random.default_rng([seed, 1])
-    return check_fixed_point.check_all(rng, size.worlds), check_fixed_point.convergence(rng, size.applications)
+    return check_fixed_point.check_all(rng, size.mdps), check_fixed_point.convergence(rng, size.applications)
 
 
 def _values(seed: int, size: Size) -> Section:
     rng = np.random.default_rng([seed, 2])
-    return check_values.check_all(rng, size.worlds), check_values.bound_points(rng)
+    return check_values.check_all(rng, size.mdps), check_values.bound_points(rng)
 
 
 def _sufficiency(seed: int, size: Size) -> Section:
     rng = np.random.default_rng([seed, 3])
     curves = check_sufficiency.learning_curves(rng, size.sweeps)
-    return [*check_sufficiency.check_limits(rng, size.worlds), check_sufficiency.check_learning(curves, 0.05)], curves
+    return [*check_sufficiency.check_limits(rng, size.mdps), check_sufficiency.check_learning(curves, 0.05)], curves
 
 
 def _arithmetic(seed: int, size: Size) -> Section:
@@ -74,9 +73,9 @@ def _arithmetic(seed: int, size: Size) -> Section:
     return [*check_arithmetic.check_arithmetic(rows), *check_arithmetic.check_goal_point()], rows
 
 
-def _tell_apart(seed: int, size: Size) -> Section:
-    comparisons = tell_apart.compare()
-    return tell_apart.check_functions(comparisons), comparisons
+def _functions(seed: int, size: Size) -> Section:
+    comparisons = check_functions.compare()
+    return check_functions.check_functions(comparisons), comparisons
 
 
 def _learned(seed: int, size: Size, objective: learned.Objective) -> Section:
@@ -89,7 +88,7 @@ SECTIONS: dict[str, Callable[[int, Size], Section]] = {
     "fixed point": _fixed_point,
     "values": _values,
     "sufficiency": _sufficiency,
-    "tell apart": _tell_apart,
+    "functions": _functions,
     "arithmetic": _arithmetic,
     **{objective.name: partial(_learned, objective=objective) for objective in learned.OBJECTIVES},
 }
@@ -97,7 +96,7 @@ SECTIONS: dict[str, Callable[[int, Size], Section]] = {
 
 
 def _one_thread() -> None:
-    """Two processes on two cores: more threads would only get in each other's way."""
+    """One thread per process: two processes share two cores."""
     import torch
 
     torch.set_num_threads(1)
@@ -116,14 +115,14 @@ def _curves(results: dict[str, Section]) -> list[learned.Curve]:
     return [results[objective.name][1] for objective in learned.OBJECTIVES]
 
 
-def _numbers(results: dict[str, Section], timings: list[growth.Timing]) -> dict[str, object]:
-    """What the documentation quotes beside the verdicts."""
+def _numbers(results: dict[str, Section], timings: list[scaling.Timing]) -> dict[str, object]:
+    """Return the numbers that the documentation quotes beside the verdicts."""
     curves = _curves(results)
     return {
         "arithmetic": [asdict(row) for row in results["arithmetic"][1]],
-        "growth": [asdict(timing) for timing in timings],
+        "scaling": [asdict(timing) for timing in timings],
         "q_learning": {curve.name: [float(curve.error[-1]), curve.limit] for curve in results["sufficiency"][1]},
-        "tell_apart": {part.name: part.distances.round(4).tolist() for part in results["tell apart"][1]},
+        "functions": {part.name: part.distances.round(4).tolist() for part in results["functions"][1]},
         "learned": {
             curve.objective.name: {
                 "correlation": curve.correlation[-1],
@@ -141,20 +140,20 @@ def _numbers(results: dict[str, Section], timings: list[growth.Timing]) -> dict[
 
 
 def _draw(
-    results: dict[str, Section], deterministic: list[growth.Timing], stochastic: list[growth.Timing], folder: Path
+    results: dict[str, Section], deterministic: list[scaling.Timing], stochastic: list[scaling.Timing], out_dir: Path
 ) -> None:
     pictures = {
         "grid": figures.grid_figure(),
         "convergence": figures.convergence_figure(results["fixed point"][1]),
         "bounds": figures.bounds_figure(results["values"][1]),
         "sufficiency": figures.sufficiency_figure(results["sufficiency"][1]),
-        "tell_apart": figures.tell_apart_figure(results["tell apart"][1]),
+        "functions": figures.functions_figure(results["functions"][1]),
         "arithmetic": figures.arithmetic_figure(results["arithmetic"][1]),
-        "learned": learned_figure.learned_figure(_curves(results), np.random.default_rng(0)),
-        "growth": figures.growth_figure(deterministic, stochastic),
+        "learned": figures.learned_figure(_curves(results), np.random.default_rng(0)),
+        "scaling": figures.scaling_figure(deterministic, stochastic),
     }
     for name, picture in pictures.items():
-        picture.savefig(folder / f"{name}.png")
+        picture.savefig(out_dir / f"{name}.png")
 
 
 def run(
@@ -167,25 +166,25 @@ def run(
 ) -> list[Verdict]:
     """Check every claim, write verdicts.md, verdicts.json and the figures to `out_dir`, and return the verdicts.
 
-    About 120 processor seconds in two processes; `quick` takes fewer worlds and steps, in one process.
+    About 120 processor seconds in two processes; `quick` takes fewer MDPs and steps, in one process.
     """
     size, workers = (QUICK if quick else FULL), workers or (1 if quick else 2)
     if workers < 1:
         raise GCBError(f"workers is {workers}; at least 1 was expected.")
-    folder = Path(out_dir)
-    with explain_os_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    out_dir = Path(out_dir)
+    with explain_os_errors(out_dir):
+        out_dir.mkdir(parents=True, exist_ok=True)
     results: dict[str, Section] = {}
     with Progress("theory", len(SECTIONS) + 2, "sections", quiet=quiet) as bar:
         for name, section in _results(seed, size, workers):
             results[name] = section
             bar.advance()
-        stochastic = growth.stochastic_timings(size.stochastic_goals)
+        stochastic = scaling.stochastic_timings(size.stochastic_goals)
         bar.advance()
-        deterministic = growth.deterministic_timings(size.deterministic_states, blocked_up_to=BLOCKED_UP_TO, seed=seed)
+        deterministic = scaling.deterministic_timings(size.deterministic_states, blocked_up_to=BLOCKED_UP_TO, seed=seed)
         bar.advance()
     verdicts = [verdict for name in SECTIONS for verdict in results[name][0]]
-    with explain_os_errors(folder):
-        save(verdicts, _numbers(results, deterministic + stochastic), folder)
-        _draw(results, deterministic, stochastic, folder)
+    with explain_os_errors(out_dir):
+        save(verdicts, _numbers(results, deterministic + stochastic), out_dir)
+        _draw(results, deterministic, stochastic, out_dir)
     return verdicts

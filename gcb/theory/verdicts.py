@@ -9,7 +9,7 @@ from gcb.utils.files import write_atomically, write_json
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim, tried on many worlds (or tasks, or starts)."""
+    """One claim, tried on many MDPs (or tasks, or starts)."""
 
     source: str
     """Where the claim stands in the paper."""
@@ -81,8 +81,8 @@ def as_markdown(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def save(verdicts: Sequence[Verdict], numbers: dict[str, object], folder: Path) -> None:
+def save(verdicts: Sequence[Verdict], numbers: dict[str, object], out_dir: Path) -> None:
     """Write verdicts.json, with the other numbers of the run, and verdicts.md."""
     rows = [asdict(verdict) | {"holds": verdict.holds, "as_expected": verdict.as_expected} for verdict in verdicts]
-    write_json(folder / "verdicts.json", {"verdicts": rows, "numbers": numbers})
-    write_atomically(folder / "verdicts.md", as_markdown(verdicts).encode())
+    write_json(out_dir / "verdicts.json", {"verdicts": rows, "numbers": numbers})
+    write_atomically(out_dir / "verdicts.md", as_markdown(verdicts).encode())

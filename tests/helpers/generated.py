@@ -9,7 +9,7 @@ from gcb.theory.gcmdp import Floats
 
 
 @st.composite
-def worlds(draw: st.DrawFn, *, deterministic: bool = False, all_goals: bool = False) -> GCMDP:
+def mdps(draw: st.DrawFn, *, deterministic: bool = False, all_goals: bool = False) -> GCMDP:
     """Two to four states, one to three actions, any goals."""
     states, actions = draw(st.integers(2, 4)), draw(st.integers(1, 3))
     if deterministic:
@@ -25,12 +25,12 @@ def worlds(draw: st.DrawFn, *, deterministic: bool = False, all_goals: bool = Fa
 
 
 @st.composite
-def worlds_and_policies(draw: st.DrawFn, *, deterministic: bool = False) -> tuple[GCMDP, Floats]:
-    """A world and a policy π[s, g, a] with whole-number odds; a deterministic one where the world is."""
-    world = draw(worlds(deterministic=deterministic))
-    shape = (world.states, len(world.goals))
+def mdps_and_policies(draw: st.DrawFn, *, deterministic: bool = False) -> tuple[GCMDP, Floats]:
+    """A MDP and a policy π[s, g, a] with whole-number odds; a deterministic one where the MDP is."""
+    mdp = draw(mdps(deterministic=deterministic))
+    shape = (mdp.states, len(mdp.goals))
     if deterministic:
-        action = draw(arrays.arrays(np.int64, shape, elements=st.integers(0, world.actions - 1)))
-        return world, np.eye(world.actions)[action]
-    odds = draw(arrays.arrays(np.int64, (*shape, world.actions), elements=st.integers(1, 3)))
-    return world, odds / odds.sum(axis=2, keepdims=True)
+        action = draw(arrays.arrays(np.int64, shape, elements=st.integers(0, mdp.actions - 1)))
+        return mdp, np.eye(mdp.actions)[action]
+    odds = draw(arrays.arrays(np.int64, (*shape, mdp.actions), elements=st.integers(1, 3)))
+    return mdp, odds / odds.sum(axis=2, keepdims=True)

@@ -1,21 +1,21 @@
-"""The closed form for deterministic worlds against the general operator."""
+"""The closed form for deterministic MDPs against the general operator."""
 
 import numpy as np
 import pytest
-from helpers.generated import worlds_and_policies
+from helpers.generated import mdps_and_policies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gcb.errors import GCBError
-from gcb.theory import all_actions, grid_world, metric, on_policy, optimal_policy, random_world, uniform_policy
+from gcb.theory import all_actions, grid_world, metric, on_policy, optimal_policy, random_mdp, uniform_policy
 from gcb.theory.deterministic import by_doubling, iterate_blocked
 
 
 @settings(max_examples=30, deadline=None)
-@given(worlds_and_policies(deterministic=True), st.booleans(), st.sampled_from([0.5, 0.9]))
+@given(mdps_and_policies(deterministic=True), st.booleans(), st.sampled_from([0.5, 0.9]))
 def test_blocks_and_doubling_agree_with_the_operator(drawn, scaled, c):
-    world, policy = drawn
-    process = on_policy(world, policy)
+    mdp, policy = drawn
+    process = on_policy(mdp, policy)
     exact = metric(process, c, scaled=scaled)
     for solve in (iterate_blocked, by_doubling):
         found = solve(process, c, scaled=scaled)
@@ -23,8 +23,8 @@ def test_blocks_and_doubling_agree_with_the_operator(drawn, scaled, c):
 
 
 def test_more_rows_than_a_block_agree_too():
-    world = random_world(np.random.default_rng(0), states=14, support=1)
-    process = on_policy(world, optimal_policy(world))
+    mdp = random_mdp(np.random.default_rng(0), states=14, support=1)
+    process = on_policy(mdp, optimal_policy(mdp))
     exact = metric(process, 0.9, scaled=False)
     blocked, doubled = (solve(process, 0.9, scaled=False) for solve in (iterate_blocked, by_doubling))
     np.testing.assert_allclose(blocked.distances, exact, atol=2e-4)
@@ -34,9 +34,9 @@ def test_more_rows_than_a_block_agree_too():
 
 @pytest.mark.parametrize("solve", [iterate_blocked, by_doubling])
 def test_what_has_no_closed_form_is_refused(solve):
-    world = grid_world(("..",))
-    for process in (all_actions(world), on_policy(world, uniform_policy(world))):
+    mdp = grid_world(("..",))
+    for process in (all_actions(mdp), on_policy(mdp, uniform_policy(mdp))):
         with pytest.raises(GCBError, match="closed form"):
             solve(process, 0.9, scaled=True)
     with pytest.raises(GCBError, match=r"c is 1\.5"):
-        solve(on_policy(world, optimal_policy(world)), 1.5, scaled=True)
+        solve(on_policy(mdp, optimal_policy(mdp)), 1.5, scaled=True)

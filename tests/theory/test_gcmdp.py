@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gcb.errors import GCBError
-from gcb.theory import GCMDP, drawer_button_world, grid_world, metric, on_policy, optimal_policy, random_world
+from gcb.theory import GCMDP, drawer_button_mdp, grid_world, metric, on_policy, optimal_policy, random_mdp
 from gcb.theory.builders import TABLE_ACTIONS
 
 STAY = np.eye(2)[:, None]  # two states, one action that does nothing
@@ -37,9 +37,9 @@ def test_a_world_that_makes_no_sense_is_refused(change, message):
 
 @pytest.mark.parametrize("c", [0.0, 1.0, -0.5, 1.5])
 def test_a_metric_discount_outside_0_and_1_is_refused(c):
-    world = GCMDP(STAY, np.array([1]), 0.9)
+    mdp = GCMDP(STAY, np.array([1]), 0.9)
     with pytest.raises(GCBError, match=r"c is .*strictly between 0 and 1"):
-        metric(on_policy(world, optimal_policy(world)), c, scaled=True)
+        metric(on_policy(mdp, optimal_policy(mdp)), c, scaled=True)
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ def test_a_task_that_does_not_exist_is_named():
 
 
 def test_the_reward_is_the_chance_to_arrive():
-    world = GCMDP(np.array([[[0.25, 0.75]], [[0.0, 1.0]]]), np.array([1, 0]), 0.9)
-    np.testing.assert_array_equal(world.R[:, 0], [[0.75, 0.25], [1.0, 0.0]])
+    mdp = GCMDP(np.array([[[0.25, 0.75]], [[0.0, 1.0]]]), np.array([1, 0]), 0.9)
+    np.testing.assert_array_equal(mdp.R[:, 0], [[0.75, 0.25], [1.0, 0.0]])
 
 
 def test_a_slippery_move_by_hand():
-    world = grid_world(("..", ".#"), slip=0.2)  # cells: 0 and 1 on top, 2 below 0
-    right = list(world.action_names).index("right")
+    mdp = grid_world(("..", ".#"), slip=0.2)  # cells: 0 and 1 on top, 2 below 0
+    right = list(mdp.action_names).index("right")
     # from 0: 0.8 to the right, 0.1 up into the edge, 0.1 down; from 2: a wall on the right, 0.1 up, the rest stays
-    np.testing.assert_allclose(world.P[0, right], [0.1, 0.8, 0.1])
-    np.testing.assert_allclose(world.P[2, right], [0.1, 0.0, 0.9])
-    np.testing.assert_array_equal(world.P[:, list(world.action_names).index("stay")], np.eye(3))
+    np.testing.assert_allclose(mdp.P[0, right], [0.1, 0.8, 0.1])
+    np.testing.assert_allclose(mdp.P[2, right], [0.1, 0.0, 0.9])
+    np.testing.assert_array_equal(mdp.P[:, list(mdp.action_names).index("stay")], np.eye(3))
 
 
 def test_colours_last_or_are_redrawn_and_count_or_do_not():
@@ -93,25 +93,25 @@ def test_grid_options_out_of_range_are_refused(options):
 
 
 def test_the_same_seed_gives_the_same_random_world_and_twins_are_equal():
-    first, second = (random_world(np.random.default_rng(3), states=5, twins=2, support=3) for _ in range(2))
+    first, second = (random_mdp(np.random.default_rng(3), states=5, twins=2, support=3) for _ in range(2))
     np.testing.assert_array_equal(first.P, second.P)
     np.testing.assert_array_equal(first.P[-2:], first.P[:2])
     with pytest.raises(GCBError, match="twins 3"):
-        random_world(np.random.default_rng(3), states=5, twins=3)
+        random_mdp(np.random.default_rng(3), states=5, twins=3)
 
 
 def test_the_table_by_hand():
-    world = drawer_button_world()
-    names = list(world.state_names)
+    mdp = drawer_button_mdp()
+    names = list(mdp.state_names)
 
     def after(state, *actions):
         number = names.index(state)
         for action in actions:
-            number = int(world.P[number, TABLE_ACTIONS.index(action)].argmax())
+            number = int(mdp.P[number, TABLE_ACTIONS.index(action)].argmax())
         return names[number]
 
     start = "layout0/colour1/middle/top0/bottom0"
-    assert world.deterministic
+    assert mdp.deterministic
     assert after(start, "left", "pull") == "layout0/colour1/left/top1/bottom0"
     assert after(start, "left", "pull", "push") == "layout0/colour1/left/top0/bottom0"
     assert after(start, "right", "push") == "layout0/colour1/right/top0/bottom1"

@@ -1,8 +1,8 @@
-"""The metric: by hand, and Proposition 1's properties on generated worlds."""
+"""The metric: by hand, and Proposition 1's properties on generated MDPs."""
 
 import numpy as np
 import pytest
-from helpers.generated import worlds, worlds_and_policies
+from helpers.generated import mdps, mdps_and_policies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,11 +19,11 @@ from gcb.theory import (
     on_policy,
     optimal_policy,
     sampled_metric,
-    stay_or_switch_world,
+    stay_or_switch_mdp,
 )
+from gcb.theory.builders import random_pseudometric
 from gcb.theory.check_fixed_point import triangle_violation
-from gcb.theory.instances import random_pseudometric
-from gcb.theory.policies import one_policy_for_all_goals
+from gcb.theory.gcmdp import goal_agnostic_policy
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def odds():
     P = np.zeros((4, 1, 4))
     P[0, 0, 0] = P[1, 0, 1] = 1.0
     P[2, 0, :2], P[3, 0, :2] = [0.5, 0.5], [0.25, 0.75]
-    world = GCMDP(P, np.array([0]), 0.5)
-    return world, on_policy(world, np.ones((4, 1, 1)))
+    mdp = GCMDP(P, np.array([0]), 0.5)
+    return mdp, on_policy(mdp, np.ones((4, 1, 1)))
 
 
 def test_the_odds_by_hand(odds):
@@ -64,9 +64,9 @@ def test_sampling_puts_a_task_at_a_distance_from_itself(odds):
 
 
 def test_a_corridor_by_hand():
-    world = grid_world(("....",))
-    process = on_policy(world, optimal_policy(world))
-    at, near, two, three = (world.task(state, 3) for state in (3, 2, 1, 0))
+    mdp = grid_world(("....",))
+    process = on_policy(mdp, optimal_policy(mdp))
+    at, near, two, three = (mdp.task(state, 3) for state in (3, 2, 1, 0))
     d = metric(process, 0.5, scaled=False)
     # rewards from the goal: 1 1 1 …, from two steps: 0 1 1 …, from three: 0 0 1 …
     assert d[at, near] == 0.0
@@ -76,73 +76,73 @@ def test_a_corridor_by_hand():
 
 
 def test_actions_in_the_metric_by_hand():
-    world = grid_world(("...",))
-    process = on_policy(world, optimal_policy(world))
-    there, back, near = world.task(0, 2), world.task(2, 0), world.task(1, 2)
+    mdp = grid_world(("...",))
+    process = on_policy(mdp, optimal_policy(mdp))
+    there, back, near = mdp.task(0, 2), mdp.task(2, 0), mdp.task(1, 2)
     d = metric(process, 0.5, scaled=False, action_weight=1.0)
     # right, right, stay … against left, left, stay …: 1 + 1/2; against right, stay, stay: 0 + 1/2 and the reward's 1
     assert d[there, back] == pytest.approx(1.5)
     assert d[there, near] == pytest.approx(1.5)
     assert metric(process, 0.5, scaled=False)[there, back] == 0.0
     with pytest.raises(GCBError, match="action_weight"):
-        Operator(all_actions(world), 0.5, scaled=False, action_weight=1.0)
+        Operator(all_actions(mdp), 0.5, scaled=False, action_weight=1.0)
 
 
 def test_all_actions_take_the_worst_one():
-    world = stay_or_switch_world()
-    d = metric(all_actions(world), 0.5, scaled=True)
+    mdp = stay_or_switch_mdp()
+    d = metric(all_actions(mdp), 0.5, scaled=True)
     # at the goal "stay" is rewarded, in the other state "switch" is: 1/2 for the reward, and for ever after
-    assert d[world.task(0, 0), world.task(1, 0)] == pytest.approx(1.0)
-    assert d[world.task(0, 0), world.task(1, 1)] == 0.0
+    assert d[mdp.task(0, 0), mdp.task(1, 0)] == pytest.approx(1.0)
+    assert d[mdp.task(0, 0), mdp.task(1, 1)] == 0.0
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    worlds_and_policies(),
+    mdps_and_policies(),
     st.integers(0, 2**32 - 1),
     st.sampled_from([0.3, 0.8]),
     st.booleans(),
     st.sampled_from([1, 2]),
 )
 def test_f_contracts(drawn, seed, c, scaled, order):
-    world, policy = drawn
+    mdp, policy = drawn
     rng = np.random.default_rng(seed)
-    operator = Operator(on_policy(world, policy), c, scaled=scaled, order=order)
-    d, other = (random_pseudometric(rng, world.tasks) for _ in range(2))
+    operator = Operator(on_policy(mdp, policy), c, scaled=scaled, order=order)
+    d, other = (random_pseudometric(rng, mdp.tasks) for _ in range(2))
     assert np.abs(operator(d) - operator(other)).max() <= c * np.abs(d - other).max() + 1e-9
     assert triangle_violation(operator(d)) < 1e-9
 
 
 @settings(max_examples=30, deadline=None)
-@given(worlds_and_policies(), st.integers(0, 2**32 - 1))
+@given(mdps_and_policies(), st.integers(0, 2**32 - 1))
 def test_every_start_and_method_ends_at_one_pseudometric(drawn, seed):
-    world, policy = drawn
-    process = on_policy(world, policy)
+    mdp, policy = drawn
+    process = on_policy(mdp, policy)
     operator = Operator(process, 0.7, scaled=False)
     d = np.asarray(improve_plans(operator).distances, dtype=np.float64)
-    start = random_pseudometric(np.random.default_rng(seed), world.tasks)
+    start = random_pseudometric(np.random.default_rng(seed), mdp.tasks)
     np.testing.assert_allclose(iterate(operator, start=start).distances, d, atol=1e-7)
     np.testing.assert_allclose(metric(process, 0.7, scaled=False), d, atol=1e-7)
     assert triangle_violation(d) < 1e-7
 
 
 @settings(max_examples=40, deadline=None)
-@given(worlds_and_policies())
+@given(mdps_and_policies())
 def test_values_differ_by_no_more_than_the_metric(drawn):
-    world, policy = drawn
-    V = evaluate(world, policy).reshape(-1)
-    d = metric(on_policy(world, policy), world.gamma, scaled=False)
+    mdp, policy = drawn
+    V = evaluate(mdp, policy).reshape(-1)
+    d = metric(on_policy(mdp, policy), mdp.gamma, scaled=False)
     assert (np.abs(V[:, None] - V) <= d + 1e-7).all()
 
 
 @settings(max_examples=30, deadline=None)
-@given(worlds(all_goals=True), st.integers(0, 2**32 - 1))
-def test_any_reward_differs_by_no_more_than_the_weighted_metric(world, seed):
+@given(mdps(all_goals=True), st.integers(0, 2**32 - 1))
+def test_any_reward_differs_by_no_more_than_the_weighted_metric(mdp, seed):
     rng = np.random.default_rng(seed)
-    behaviour, alpha = rng.dirichlet(np.ones(world.actions), size=world.states), rng.normal(size=world.states)
-    policy = one_policy_for_all_goals(world, behaviour)
-    V = evaluate(world, policy) @ alpha
-    d = metric(on_policy(world, policy), world.gamma, scaled=False).reshape((world.states,) * 4)
+    behaviour, alpha = rng.dirichlet(np.ones(mdp.actions), size=mdp.states), rng.normal(size=mdp.states)
+    policy = goal_agnostic_policy(mdp, behaviour)
+    V = evaluate(mdp, policy) @ alpha
+    d = metric(on_policy(mdp, policy), mdp.gamma, scaled=False).reshape((mdp.states,) * 4)
     bound = np.einsum("ikjk,k->ij", d, np.abs(alpha))
     assert (np.abs(V[:, None] - V) <= bound + 1e-7).all()
 

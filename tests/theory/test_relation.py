@@ -1,8 +1,8 @@
-"""Definition 4.1 by partition refinement, on worlds whose classes can be listed."""
+"""Definition 4.1 by partition refinement, on MDPs whose classes can be listed."""
 
 import numpy as np
 import pytest
-from helpers.generated import worlds_and_policies
+from helpers.generated import mdps_and_policies
 from hypothesis import given, settings
 
 from gcb.errors import GCBError
@@ -14,15 +14,15 @@ from gcb.theory import (
     improve_plans,
     on_policy,
     optimal_policy,
-    random_world,
+    random_mdp,
     state_classes,
 )
 from gcb.theory.metric import Operator
 
 
 def test_on_policy_only_the_steps_to_the_goal_count():
-    world = grid_world(("....",))
-    classes = bisimulation_classes(on_policy(world, optimal_policy(world))).reshape(4, 4)
+    mdp = grid_world(("....",))
+    classes = bisimulation_classes(on_policy(mdp, optimal_policy(mdp))).reshape(4, 4)
     steps = np.abs(np.arange(4)[:, None] - np.arange(4))
     # at the goal and one step before it the rewards are the same: 1, 1, 1, …
     expected = np.maximum(steps, 1)
@@ -47,29 +47,29 @@ def test_equal_odds_in_another_order_are_equal():
 
 
 def test_with_policy_also_the_actions_must_agree():
-    world = grid_world(("...",))
-    process = on_policy(world, optimal_policy(world))
-    there, back = world.task(0, 2), world.task(2, 0)
+    mdp = grid_world(("...",))
+    process = on_policy(mdp, optimal_policy(mdp))
+    there, back = mdp.task(0, 2), mdp.task(2, 0)
     reward_only, acting = bisimulation_classes(process), bisimulation_classes(process, with_policy=True)
     assert reward_only[there] == reward_only[back]
     assert acting[there] != acting[back]
     with pytest.raises(GCBError, match="with_policy"):
-        bisimulation_classes(all_actions(world), with_policy=True)
+        bisimulation_classes(all_actions(mdp), with_policy=True)
 
 
 def test_psi_merges_twins_and_nothing_else():
-    world = random_world(np.random.default_rng(1), states=6, actions=3, support=3, twins=2)
-    classes = state_classes(world, bisimulation_classes(all_actions(world)))
+    mdp = random_mdp(np.random.default_rng(1), states=6, actions=3, support=3, twins=2)
+    classes = state_classes(mdp, bisimulation_classes(all_actions(mdp)))
     assert classes[4] == classes[0]
     assert classes[5] == classes[1]
     assert classes.max() + 1 == 4
 
 
 @settings(max_examples=40, deadline=None)
-@given(worlds_and_policies())
+@given(mdps_and_policies())
 def test_related_tasks_are_exactly_those_at_distance_0(drawn):
-    world, policy = drawn
-    for process in (on_policy(world, policy), all_actions(world)):
+    mdp, policy = drawn
+    for process in (on_policy(mdp, policy), all_actions(mdp)):
         classes = bisimulation_classes(process)
         d = improve_plans(Operator(process, 0.8, scaled=False), tolerance=1e-11).distances
         np.testing.assert_array_equal(d < 1e-8, classes[:, None] == classes)

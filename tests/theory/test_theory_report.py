@@ -13,7 +13,7 @@ from gcb.theory.verdicts import as_markdown
 from gcb.utils.files import read_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
-FIGURES = {"grid", "convergence", "bounds", "sufficiency", "tell_apart", "arithmetic", "learned", "growth"}
+FIGURES = {"grid", "convergence", "bounds", "sufficiency", "functions", "arithmetic", "learned", "scaling"}
 
 
 def _essence(table: str) -> list[tuple[str, ...]]:
@@ -32,7 +32,7 @@ def test_the_report_is_as_expected_and_as_the_page_tells_it(tmp_path):
     assert (folder / "verdicts.md").read_text(encoding="utf-8") == as_markdown(verdicts)
     written = read_json(folder / "verdicts.json")
     assert [row["claim"] for row in written["verdicts"]] == [verdict.claim for verdict in verdicts]
-    assert set(written["numbers"]) == {"arithmetic", "growth", "q_learning", "tell_apart", "learned"}
+    assert set(written["numbers"]) == {"arithmetic", "scaling", "q_learning", "functions", "learned"}
     assert _essence(PAGE.read_text(encoding="utf-8")) == _essence(as_markdown(verdicts))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from gcb.errors import GCBError
-from gcb.theory.transport import Transport, cheapest_cycle, wasserstein
+from gcb.theory.metric import Transport, cheapest_cycle, wasserstein
 
 
 def by_linear_programming(mu, nu, cost):

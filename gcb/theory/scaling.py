@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gcb.theory.builders import grid_world, random_world
+from gcb.theory.builders import grid_world, random_mdp
 from gcb.theory.deterministic import by_doubling, iterate_blocked
-from gcb.theory.metric import Metric, Operator, improve_plans, iterate
-from gcb.theory.policies import optimal_policy
-from gcb.theory.process import TaskProcess, on_policy, quotient
-from gcb.theory.relation import bisimulation_classes
-from gcb.theory.transport import wasserstein
+from gcb.theory.gcmdp import optimal_policy
+from gcb.theory.metric import Metric, Operator, improve_plans, iterate, wasserstein
+from gcb.theory.process import TaskProcess, bisimulation_classes, on_policy, quotient
 
 DISCOUNT = 0.9
 TOLERANCE = 1e-4
@@ -50,7 +48,7 @@ def _iterate_on_classes(process: TaskProcess) -> Metric:
 def deterministic_timings(
     states: Sequence[int] = DETERMINISTIC_STATES, *, blocked_up_to: int = 10_000, seed: int = 0
 ) -> list[Timing]:
-    """Random deterministic worlds with G = S under π*: states² pairs, whose metric has states⁴ entries.
+    """Random deterministic MDPs with G = S under π*: states² pairs, whose metric has states⁴ entries.
 
     F itself, applied step by step, is left out above `blocked_up_to` pairs.
     """
@@ -61,8 +59,8 @@ def deterministic_timings(
     }
     timings = []
     for number in states:
-        world = random_world(np.random.default_rng(seed), states=number, support=1, gamma=DISCOUNT)
-        process = on_policy(world, optimal_policy(world))
+        mdp = random_mdp(np.random.default_rng(seed), states=number, support=1, gamma=DISCOUNT)
+        process = on_policy(mdp, optimal_policy(mdp))
         for name, solve in methods.items():
             if name != BLOCKED or process.tasks <= blocked_up_to:
                 timings.append(_timed(name, process, solve))
@@ -74,8 +72,8 @@ def stochastic_timings(goals: Sequence[int] = STOCHASTIC_GOALS) -> list[Timing]:
     wasserstein(np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1.0 - np.eye(2))  # the solver's import is not its time
     timings = []
     for number in goals:
-        world = grid_world(WALLED, slip=0.2, gamma=DISCOUNT, goals=range(number))
-        process = on_policy(world, optimal_policy(world))
+        mdp = grid_world(WALLED, slip=0.2, gamma=DISCOUNT, goals=range(number))
+        process = on_policy(mdp, optimal_policy(mdp))
         for name, solve in (("F, optimal transport", iterate), ("policy iteration over plans", improve_plans)):
             operator = Operator(process, DISCOUNT, scaled=False)
             timings.append(_timed(name, process, lambda _, solve=solve, o=operator: solve(o, tolerance=TOLERANCE)))

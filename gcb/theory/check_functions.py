@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gcb.theory.builders import PLACES, drawer_button_world
-from gcb.theory.gcmdp import GCMDP, Floats
+from gcb.theory.builders import PLACES, drawer_button_mdp
+from gcb.theory.gcmdp import GCMDP, Floats, optimal_policy
 from gcb.theory.metric import metric
-from gcb.theory.policies import optimal_policy
 from gcb.theory.process import all_actions, on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
@@ -41,25 +40,25 @@ class Comparison:
         return [self.between(name, name + scene) for name in FUNCTIONS]
 
 
-def _task(world: GCMDP, scene: tuple[int, int], function: str) -> int:
+def _task(mdp: GCMDP, scene: tuple[int, int], function: str) -> int:
     def state(drawers: tuple[int, int]) -> int:
         name = f"layout{scene[0]}/colour{scene[1]}/{PLACES[1]}/top{drawers[0]}/bottom{drawers[1]}"
-        return list(world.state_names).index(name)
+        return list(mdp.state_names).index(name)
 
     before, after = FUNCTIONS[function]
-    return world.task(state(before), state(after))
+    return mdp.task(state(before), state(after))
 
 
 def compare(c: float = 0.9) -> list[Comparison]:
     """The nine tasks under the on-policy metric, the same with actions in it, and the metric over all actions."""
-    world = drawer_button_world(gamma=c)
+    mdp = drawer_button_mdp(gamma=c)
     names = [function + scene for scene in SCENES for function in FUNCTIONS]
-    tasks = [_task(world, scene, function) for scene in SCENES.values() for function in FUNCTIONS]
-    policy_process = on_policy(world, optimal_policy(world))
+    tasks = [_task(mdp, scene, function) for scene in SCENES.values() for function in FUNCTIONS]
+    policy_process = on_policy(mdp, optimal_policy(mdp))
     metrics = {
         "on-policy, reward only (Eq. gcbm)": metric(policy_process, c, scaled=True),
         "on-policy, with |π − π′|": metric(policy_process, c, scaled=True, action_weight=1.0),
-        "all actions (Definition 4.1)": metric(all_actions(world), c, scaled=True),
+        "all actions (Definition 4.1)": metric(all_actions(mdp), c, scaled=True),
     }
     return [Comparison(name, names, d[np.ix_(tasks, tasks)]) for name, d in metrics.items()]
 
