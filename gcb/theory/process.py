@@ -76,9 +76,9 @@ def all_actions(mdp: GCMDP) -> TaskProcess:
     rewards = np.moveaxis(mdp.R, 1, 0).reshape(mdp.actions, -1)
     states, weights = _supports(np.moveaxis(mdp.P, 1, 0))
     shape = (mdp.actions, mdp.states, len(mdp.goals), states.shape[-1])
-    spread = np.broadcast_to(states[:, :, None], shape)
-    spread_weights = np.broadcast_to(weights[:, :, None], shape)
-    return TaskProcess(rewards, _carry_goal(mdp, spread), spread_weights.reshape(mdp.actions, mdp.tasks, -1))
+    expanded = np.broadcast_to(states[:, :, None], shape)
+    expanded_weights = np.broadcast_to(weights[:, :, None], shape)
+    return TaskProcess(rewards, _carry_goal(mdp, expanded), expanded_weights.reshape(mdp.actions, mdp.tasks, -1))
 
 
 def quotient(process: TaskProcess, classes: Integers) -> TaskProcess:
