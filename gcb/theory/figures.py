@@ -181,7 +181,7 @@ SCATTERED = (MIXED, ONE_NORM, ONE_NORM_EMA, WITH_ACTIONS)
 
 
 def learned_figure(curves: Sequence[Curve], rng: np.random.Generator) -> Figure:
-    """Top: correlation, error, feature std and ψ's arithmetic over training. Bottom: learned against exact at the end."""
+    """Top: correlation, error, feature std and ψ's arithmetic over training. Bottom: learned against exact."""
     figure, axes = _figure(11, 6.6, 4, rows=2)
     shown = {
         "correlation with the exact metric": "correlation",

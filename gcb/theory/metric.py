@@ -208,7 +208,10 @@ def improve_plans(operator: Operator, *, tolerance: float = 1e-9) -> Metric:
 def metric(
     process: TaskProcess, c: float, *, scaled: bool, action_weight: float = 0.0, tolerance: float = 1e-9
 ) -> Floats:
-    """The metric d as [i, j], exact to `tolerance`: computed between the classes of the relation, then expanded to all tasks."""
+    """Return the metric d as [i, j], exact to `tolerance`.
+
+    It is computed between the classes of the relation, then expanded to all tasks.
+    """
     classes = bisimulation_classes(process, with_policy=action_weight > 0)
     operator = Operator(quotient(process, classes), c, scaled=scaled, action_weight=action_weight)
     distances = np.asarray(improve_plans(operator, tolerance=tolerance).distances, dtype=np.float64)
