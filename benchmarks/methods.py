@@ -5,7 +5,7 @@ import torch
 from benchmarks.rows import Row, cpu_medians
 from benchmarks.training import random_pictures
 from gcb.methods import METHODS
-from gcb.models.networks import parameters_size
+from gcb.models.networks import parameter_count
 from gcb.runs.config import make_config
 from gcb.training.trainer import Trainer
 
@@ -26,7 +26,7 @@ def run() -> list[Row]:
             f"{name}: training step / gcb's",
             times[name] / times["gcb"],
             LIMIT if name != "gcb" else None,
-            f"{1e3 * times[name]:.0f} ms on one core, {parameters_size(trainer.learner.method) / 1e6:.2f} M parameters",
+            f"{1e3 * times[name]:.0f} ms on one core, {parameter_count(trainer.learner.method) / 1e6:.2f} M parameters",
         )
         for name, trainer in trainers.items()
     ]

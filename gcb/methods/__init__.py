@@ -1,4 +1,4 @@
-"""What is learned about states and goals: one file for each method, one registry for all."""
+"""The methods: one file each, and a registry of all."""
 
 import os
 from importlib import import_module
@@ -17,26 +17,26 @@ from gcb.methods.pixel import Pixel
 from gcb.methods.rad import RAD
 from gcb.methods.vae import VAE
 
-# In the order of the paper's table, then the yardsticks that it does not have.
+# In the order of the paper's table, then the methods that it does not have.
 _ALL = (GCB, CPV, GCDBC, CCVAE, VAE, CPC, CURL, RAD, Pixel, CTA, GoalConditionedBC, GoalAgnosticBC)
-PLUGINS = "GCB_PLUGINS"
-"""The environment variable that names modules with methods of one's own, separated by commas."""
 METHODS: dict[str, type[Method]] = {method.name: method for method in _ALL}
+PLUGINS = "GCB_PLUGINS"
+"""Environment variable with a comma-separated list of modules that register further methods."""
 
 
 def register(method: type[Method]) -> type[Method]:
-    """Make an own method known to the command line and to `gcb.load`; usable as a decorator."""
+    """Add a method to the registry, for the command line and `gcb.load`; can be used as a decorator."""
     METHODS[method.name] = method
     return method
 
 
 def method_named(name: str) -> type[Method]:
-    """The method of this name."""
+    """Return the method of this name."""
     return lookup(METHODS, name, "method")
 
 
 def _import_plugins(names: str) -> None:
-    """Import the modules of a user's own methods; workers and Ray's tasks inherit the variable and do the same."""
+    """Import the modules with a user's methods. Worker processes inherit the variable and import them too."""
     for name in filter(None, (part.strip() for part in names.split(","))):
         try:
             import_module(name)

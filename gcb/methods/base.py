@@ -1,6 +1,6 @@
-"""The contract of a method: it owns what is learned about states and goals, and what the policy sees.
+"""The interface of a method: it owns the representation of states and goals, and what the policy sees of it.
 
-IQL, the training loop, the agent and the evaluation know nothing else of a method, and never ask which one it is.
+IQL, the training loop, the agent and the evaluation use a method through this interface only.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Shapes:
-    """What a method must know of the data."""
+    """Shapes of the data that a method is built for."""
 
     observation: tuple[int, ...]
     """(height, width, channels) of uint8 images, or (size,) of vectors."""
@@ -24,7 +24,7 @@ class Shapes:
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch as a method sees it: observations as stored (uint8 images channels last, or vectors), B of each."""
+    """A batch of B transitions. Observations are as stored: uint8 images, channels last, or vectors."""
 
     state: Tensor
     next_state: Tensor
@@ -34,86 +34,97 @@ class Batch:
     terminal: Tensor
     """bool: the goal is reached in next_state. A time-out is not terminal."""
     initial_state: Tensor | None = None
-    """s_0 of the same episode, if the method asks for it."""
+    """s_0 of the same episode, if the method's `extra_frames` ask for it."""
 
 
 @dataclass
 class MethodOutput:
-    """What one step of a method gives to the policy's learner, and its own loss.
+    """A method's loss on a batch, and the features of the batch that IQL trains on.
 
-    Each tensor carries a gradient into the encoders exactly where the method wants one: `detach` where it does not.
+    Features carry a gradient into the encoders exactly where the method wants one, and are detached elsewhere.
     """
 
     loss: Tensor
-    """The loss of the representation."""
+    """Loss of the representation."""
     actor_state: Tensor
     actor_task: Tensor
     critic_state: Tensor
     critic_task: Tensor
     next_state: Tensor
-    """MethodOutput of s' for the bootstrap; never with a gradient."""
+    """Features of s' for the bootstrap target; without gradient."""
     next_task: Tensor
-    """MethodOutput of the task as it stands at s'."""
+    """Features of the task at s'; without gradient."""
     logs: dict[str, Tensor | float] = field(default_factory=dict)
 
 
 class Method(nn.Module, ABC):
-    """A representation of states and tasks that a policy can act on. Built as `Method(config, shapes)`."""
+    """A representation of states and tasks for a policy. Built as `Method(config, shapes)`."""
 
     name: ClassVar[str]
-    """Its name on the command line."""
+    """Name on the command line."""
     paper: ClassVar[str]
-    """Where it comes from."""
+    """Publication that it comes from."""
     summary: ClassVar[str]
     """One line for `gcb methods`."""
     config_type: ClassVar[type[Any]]
-    """The frozen dataclass of its settings; each has a default and is checked when it is built."""
+    """Frozen dataclass of its settings; every field has a default and is checked in `__post_init__`."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Changes of `TrainConfig` in a preset for this method; its own settings under "method_config"."""
+    """Changes of `TrainConfig` in a preset for this method; its own settings are under "method_config"."""
     extra_frames: frozenset[str] = frozenset()
     """Optional fields of `Batch` that it trains on: {"initial_state"} or none."""
     shifted_together: tuple[frozenset[str], ...] = ()
-    """Frames that random-shift augmentation moves by the same pixels; all others move on their own."""
+    """Frames that random-shift augmentation moves by the same pixels; all others are shifted independently."""
     supports_analogy: ClassVar[bool] = True
-    """Whether it can be told what to do by an analogous pair."""
+    """Whether a task can be given as an analogy, an example pair."""
 
+    config: Any
     state_size: int
+    """Size of the state's features; may be 0."""
     task_size: int
+    """Size of the task's features; may be 0."""
 
     @abstractmethod
     def compute_loss(self, batch: Batch) -> MethodOutput:
-        """The representation's loss on a batch, and the features for the policy, from one set of encoder passes."""
+        """Return the representation's loss on a batch and the features for IQL, from one set of encoder passes."""
 
     @abstractmethod
     def state_features(self, state: Tensor) -> Tensor:
-        """What the policy sees of states."""
+        """Return the policy's features of states."""
 
     @abstractmethod
     def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        """What the policy sees of the task "reach `goal`", begun at `initial_state` and now at `state`."""
+        """Return the policy's features of the task "reach `goal`", started in `initial_state` and now in `state`."""
 
     def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        """What the policy sees of the task "do what leads from example[0] to example[1]"."""
-        raise NotImplementedError(f"{self.name} cannot be told what to do by an example")
+        """Return the policy's features of the task "do what leads from example[0] to example[1]"."""
+        raise NotImplementedError(f"{self.name} does not support analogies")
 
     @property
     def task_depends_on_state(self) -> bool:
-        """Whether the task's features change with the current state, so that they must be computed at every step."""
+        """Whether the task's features depend on the current state and must be computed at every step."""
         return True
 
     def after_step(self) -> None:
-        """What follows an optimiser step: target networks and the like."""
+        """Update target networks; called after every optimiser step."""
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
-        """Parameter groups for AdamW, with their learning rates and decays; must cover every trained parameter."""
-        raise NotImplementedError
+        """Return parameter groups for AdamW, which together hold every trained parameter: by default one group."""
+        trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        return [{"params": trained, "lr": self.config.learning_rate, "weight_decay": self.config.weight_decay}]
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:
-        """The task embedding φ(s, g), for methods that have one."""
+        """Return the task embedding φ(s, g), if the method has one."""
         raise NotImplementedError(f"{self.name} has no task embedding φ")
 
     @torch.no_grad()
     def psi(self, state: Tensor) -> Tensor:
-        """The state embedding ψ(s)."""
+        """Return the state embedding ψ(s), if the method has one."""
+        if not self.state_size:
+            raise NotImplementedError(f"{self.name} has no state embedding ψ")
         return self.state_features(state)
+
+
+def no_features(observation: Tensor) -> Tensor:
+    """Return features of size 0, for methods whose policy sees nothing of the state, or nothing of the task."""
+    return torch.empty(len(observation), 0, device=observation.device)

@@ -1,7 +1,7 @@
-"""What the methods that GCB is compared with have in common: how the policy's gradient enters, and what it sees.
+"""Base classes of the methods that GCB is compared with.
 
-Whatever GCB has that is no part of its idea, they have too: the encoder, the learning rates, a policy that is told in
-training what it will be told at the test, the narrow passage. So what differs is the representation.
+They share with GCB everything that is not part of its idea: the encoder, the learning rates, the bottleneck, and a
+policy that is conditioned in training as it is in evaluation. What differs is the representation.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from gcb.errors import GCBError
-from gcb.methods.base import Batch, Method, MethodOutput, Shapes
-from gcb.methods.components import Bottleneck, EncoderConfig, check_not_negative, check_positive, normalised
+from gcb.methods.base import Batch, MethodOutput, Shapes
+from gcb.methods.components import Bottleneck, BottleneckMethod, EncoderConfig
 from gcb.methods.gcb import GCBConfig
-from gcb.models.networks import encoder
+from gcb.models.networks import encoder, layer_normed
+from gcb.utils.dataclass_io import check_fields
 
 PAPER = {"encoder": "paper", "learning_rate": 5e-4, "rl_gradient": "critic", "bottleneck_dim": None}
 """In the paper all baselines take the critic's gradient (appendix, "Backpropagating RL Objectives")."""
@@ -26,84 +27,65 @@ class GradientConfig(EncoderConfig):
     """An encoder that the policy's learner may train too."""
 
     rl_gradient: Literal["none", "actor", "critic", "both"] = GCBConfig.rl_gradient
-    """Whose gradient enters the encoders: as in GCB's defaults; the paper's baselines had the critic's."""
+    """Whose gradient enters the encoders; the default is GCB's, the paper's baselines take the critic's."""
 
-    def need_gradient(self) -> None:
-        """For methods with a part that nothing else trains."""
+    def require_gradient(self) -> None:
+        """Raise an error if no gradient of the policy's learner enters an encoder that has no loss of its own."""
         if self.rl_gradient == "none":
-            raise GCBError("method_config.rl_gradient is 'none'; nothing else would train the encoder of states.")
+            raise GCBError(
+                "method_config.rl_gradient is 'none'; nothing else trains the state encoder: use actor, critic or both."
+            )
 
 
 @dataclass(frozen=True)
 class BaselineConfig(GradientConfig):
-    """What every baseline can be told whose policy sees the task apart from the state."""
+    """A method whose policy sees the task through a bottleneck."""
 
     bottleneck_dim: int | None = GCBConfig.bottleneck_dim
-    """Width of the passage from the task to the policy, as GCB has it; none for the embeddings themselves."""
+    """Width of the bottleneck between task and policy, as in GCB; none for no bottleneck."""
     bottleneck_noise: float = GCBConfig.bottleneck_noise
-    """Noise on the passage in training, in units of its range of [-1, 1]."""
+    """Standard deviation of the noise on the bottleneck in training; its code lies in [-1, 1]."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, "bottleneck_dim")
-        check_not_negative(self, "bottleneck_noise")
+        check_fields(self, "method_config.", bottleneck_dim="[1, inf)", bottleneck_noise="[0, inf)")
 
 
-class Baseline(Method):
-    """A method with one learning rate, whose policy sees a state and, through a passage, a task."""
+class Baseline(BottleneckMethod):
+    """A method that GCB is compared with."""
 
     presets: ClassVar = {"paper": {"method_config": PAPER}, "smoke": {"method_config": SMOKE}}
-    shifted_together = (frozenset({"state", "next_state", "goal", "initial_state"}),)
-    config: Any
-    bottleneck: Bottleneck
 
-    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
-        """What the policy sees of all that is known of a task."""
-        return self.bottleneck(task, noisy=noisy)
+    def make_bottleneck(self, inputs: int) -> Bottleneck:
+        """Return the bottleneck for a task embedding of this size.
 
-    def optimizer_groups(self) -> list[dict[str, Any]]:
-        trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
-        return [{"params": trained, "lr": self.config.learning_rate, "weight_decay": self.config.weight_decay}]
-
-    def _features(
-        self, loss: Tensor, logs: dict[str, Any], state: Tensor, task: Tensor, next_state: Tensor, next_task: Tensor
-    ) -> MethodOutput:
-        """MethodOutput for the policy; tasks are given as they are before the passage.
-
-        The passage belongs to the policy: the actor trains it whether or not its gradient goes on into the encoders.
+        Unlike GCB's it has a hidden layer: its input is two embeddings side by side, which no network has compared yet,
+        whereas φ(s, g) has seen both images.
         """
-        gradient = self.config.rl_gradient
-        actor, critic = gradient in ("actor", "both"), gradient in ("critic", "both")
-        with torch.no_grad():
-            plain, following = self.encode_task(task.detach()), self.encode_task(next_task.detach())
-        return MethodOutput(
-            loss=loss,
-            actor_state=state if actor else state.detach(),
-            actor_task=self.encode_task(task if actor else task.detach(), noisy=True),
-            critic_state=state if critic else state.detach(),
-            critic_task=self.encode_task(task) if critic else plain,
-            next_state=next_state.detach(),
-            next_task=following,
-            logs=logs,
-        )
+        width, noise = self.config.bottleneck_dim, self.config.bottleneck_noise
+        return Bottleneck(inputs, width, None if width is None else noise, hidden=(256,))
+
+    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+        """Return the features of the analogy whose example is the task itself, (s_0, g)."""
+        return self.analogy_features(initial_state, state, (initial_state, goal))
 
 
 @dataclass(frozen=True)
 class StateConfig(BaselineConfig):
-    """What a method with an embedding of single states can be told."""
+    """A method with an embedding ψ of single states."""
 
     condition: Literal["initial_pair", "current_pair", "goal"] = "initial_pair"
-    """What the policy sees beside ψ(s): ψ(s_0) and ψ(g), so that an example's ψ(s_a) and ψ(g_a) are the like of what it
-    was trained on; ψ(s_t) and ψ(g), as the paper trains GCB; or ψ(g), inferred from an example by arithmetic."""
+    """What the policy sees beside ψ(s): ψ(s_0) and ψ(g), which match an example's ψ(s_a) and ψ(g_a); ψ(s_t) and ψ(g),
+    as the paper trains GCB; or ψ(g) alone, inferred from an example by arithmetic."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.condition == "goal" and self.bottleneck_dim is not None:
-            raise GCBError("method_config.condition 'goal' uses no pair: set passage to none.")
+            raise GCBError("method_config.condition is 'goal'; it uses no pair: set bottleneck_dim to none.")
 
 
 class StateMethod(Baseline):
-    """One encoder ψ for single states, trained by `objective` and by the policy's gradient."""
+    """One encoder ψ of single states, trained by `objective` and by the policy's gradient."""
 
     config_type = StateConfig
     presets: ClassVar = {
@@ -116,14 +98,13 @@ class StateMethod(Baseline):
     def __init__(self, config: StateConfig, shapes: Shapes):
         super().__init__()
         self.config = config
-        self._psi = self._encoder(shapes)
-        together = config.size if config.condition == "goal" else 2 * config.size
-        self.bottleneck = Bottleneck(together, config.bottleneck_dim, config.bottleneck_noise)
+        self._psi = self._make_encoder(shapes)
+        self.bottleneck = self.make_bottleneck(config.size if config.condition == "goal" else 2 * config.size)
         self.extra_frames = frozenset({"initial_state"}) if config.condition == "initial_pair" else frozenset()
         self.state_size, self.task_size = config.size, self.bottleneck.size
 
     def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
-        """The representation's own loss, from what the encoder says of s and s'; by default there is none."""
+        """Return the representation's own loss from the encoder's output for s and s', and its logs; 0 by default."""
         return batch.reward.new_zeros(()), {}
 
     def compute_loss(self, batch: Batch) -> MethodOutput:
@@ -132,43 +113,43 @@ class StateMethod(Baseline):
             next_output = self._psi(batch.next_state)
         loss, logs = self.objective(batch, output, next_output)
         state, next_state = self._embedding(output), self._embedding(next_output).detach()
-        begin = state
+        start = state
         if self.config.condition == "initial_pair":
             assert batch.initial_state is not None, "`extra_frames` asks for it"
-            begin = self.state_features(batch.initial_state)
-        return self._features(
-            loss, logs, state, self._task(begin, goal), next_state, self._task(self._moved(begin, next_state), goal)
-        )
+            start = self.state_features(batch.initial_state)
+        task, next_task = self._task(start, goal), self._task(self._current(start, next_state), goal)
+        return self.policy_output(loss, logs, state, task, next_state, next_task)
 
     @property
     def task_depends_on_state(self) -> bool:
         return self.config.condition == "current_pair"
 
     def state_features(self, state: Tensor) -> Tensor:
-        """ψ(s)."""
+        """Return ψ(s)."""
         return self._embedding(self._psi(state))
 
     def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        begin = self.state_features(self._moved(initial_state, state))
-        return self.encode_task(self._task(begin, self.state_features(goal)))
+        """Return the features of (ψ(s_0), ψ(g)), (ψ(s_t), ψ(g)) or ψ(g)."""
+        start = self.state_features(self._current(initial_state, state))
+        return self.encode_task(self._task(start, self.state_features(goal)))
 
     def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        """(ψ(s_a), ψ(g_a)); or for π(ψ(s), ψ(g)) the goal ψ(s_0) + ψ(g_a) - ψ(s_a)."""
+        """Return the features of (ψ(s_a), ψ(g_a)), or of the goal ψ(s_0) + ψ(g_a) - ψ(s_a) for π(ψ(s), ψ(g))."""
         before, after = self.state_features(example[0]), self.state_features(example[1])
         if self.config.condition == "goal":
-            return self.encode_task(normalised(self.state_features(initial_state) + after - before))
+            return self.encode_task(layer_normed(self.state_features(initial_state) + after - before))
         return self.encode_task(self._task(before, after))
 
-    def _encoder(self, shapes: Shapes) -> torch.nn.Module:
+    def _make_encoder(self, shapes: Shapes) -> torch.nn.Module:
         return encoder(self.config.encoder, shapes.observation, self.config.size)
 
     def _embedding(self, output: Tensor) -> Tensor:
-        """ψ(s) from what the encoder says."""
+        """Return ψ(s) from the encoder's output."""
         return output
 
-    def _task(self, begin: Tensor, goal: Tensor) -> Tensor:
-        return goal if self.config.condition == "goal" else torch.cat([begin, goal], -1)
+    def _task(self, start: Tensor, goal: Tensor) -> Tensor:
+        return goal if self.config.condition == "goal" else torch.cat([start, goal], -1)
 
-    def _moved(self, begin: Tensor, now: Tensor) -> Tensor:
-        """What the task is told from: where it began, or where it stands."""
-        return now if self.task_depends_on_state else begin
+    def _current(self, initial: Tensor, current: Tensor) -> Tensor:
+        """Return what stands for the pair's state: the current state or the initial one."""
+        return current if self.task_depends_on_state else initial

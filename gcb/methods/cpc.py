@@ -1,4 +1,4 @@
-"""CPC: contrast in time. Which of the batch's next observations follows this one?"""
+"""CPC: contrastive learning in time, between an observation and the next one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,19 +7,20 @@ from torch import Tensor
 
 from gcb.methods.base import Batch, Shapes
 from gcb.methods.baseline import StateConfig, StateMethod
-from gcb.methods.components import InfoNCE, check_not_negative
+from gcb.methods.components import InfoNCE
+from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
-class ContrastConfig(StateConfig):
-    """An encoder that learns by contrast."""
+class ContrastiveConfig(StateConfig):
+    """An encoder that is trained contrastively."""
 
     contrast_weight: float = 1.0
     """Weight of the contrastive loss."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_negative(self, "contrast_weight")
+        check_fields(self, "method_config.", contrast_weight="[0, inf)")
 
 
 class CPC(StateMethod):
@@ -27,16 +28,16 @@ class CPC(StateMethod):
 
     name = "cpc"
     paper = "van den Oord et al. 2018, Representation learning with contrastive predictive coding"
-    summary = "contrast in time: ψ(s) finds its own next ψ(s') among the batch's"
-    config_type = ContrastConfig
-    # Pictures that were shifted alike would be found by their shift.
+    summary = "contrastive in time: InfoNCE between ψ(s) and ψ(s')"
+    config_type = ContrastiveConfig
+    # s' is shifted independently: otherwise a common shift would identify the pair.
     shifted_together = (frozenset({"state", "goal", "initial_state"}),)
     learns_from_next = True
 
-    def __init__(self, config: ContrastConfig, shapes: Shapes):
+    def __init__(self, config: ContrastiveConfig, shapes: Shapes):
         super().__init__(config, shapes)
-        self.contrast = InfoNCE(config.size)
+        self.infonce = InfoNCE(config.size)
 
     def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
-        loss, found = self.contrast(state, next_state)
-        return self.config.contrast_weight * loss, {"infonce_accuracy": found}
+        loss, accuracy = self.infonce(state, next_state)
+        return self.config.contrast_weight * loss, {"infonce_accuracy": accuracy}

@@ -1,4 +1,4 @@
-"""CURL: contrast of augmentations. Which of the batch's pictures is this one, seen another way?"""
+"""CURL: contrastive learning between two augmentations of an observation."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,25 +9,26 @@ from torch import Tensor
 from gcb.data.augment import shift_images
 from gcb.methods.base import Batch, Shapes
 from gcb.methods.baseline import StateMethod
-from gcb.methods.components import InfoNCE, check_not_negative, check_share, make_target, soft_update
-from gcb.methods.cpc import ContrastConfig
+from gcb.methods.components import InfoNCE
+from gcb.methods.cpc import ContrastiveConfig
+from gcb.models.networks import make_target, soft_update
+from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
-class CURLConfig(ContrastConfig):
-    """Contrast between two views, the second one through a slow encoder."""
+class CURLConfig(ContrastiveConfig):
+    """Contrast between two views, the second one through a momentum encoder."""
 
     view_shift: int = 4
-    """Pixels by which the second view is shifted at most, in each direction."""
+    """Largest random shift of the second view, in pixels."""
     view_scale: float = 0.2
-    """For vectors, which cannot be shifted: each is scaled by up to this share, as RAD does with states."""
+    """Largest relative change of a vector observation's scale in the second view, as RAD augments states."""
     tau: float = 0.05
-    """How far the slow encoder moves towards ψ at every step."""
+    """Rate at which the momentum encoder follows ψ, per step."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_negative(self, "view_shift", "view_scale")
-        check_share(self, "tau")
+        check_fields(self, "method_config.", view_shift="[0, inf)", view_scale="[0, inf)", tau="(0, 1]")
 
 
 class CURL(StateMethod):
@@ -35,22 +36,22 @@ class CURL(StateMethod):
 
     name = "curl"
     paper = "Laskin, Srinivas & Abbeel 2020, CURL: contrastive unsupervised representations for RL"
-    summary = "contrast of augmentations: ψ(s) finds the same picture, shifted, among the batch's"
+    summary = "contrastive over augmentations: InfoNCE between ψ(s) and a randomly shifted view of s"
     config_type = CURLConfig
 
     def __init__(self, config: CURLConfig, shapes: Shapes):
         super().__init__(config, shapes)
-        self.contrast = InfoNCE(config.size)
-        self._slow = make_target(self._psi)
+        self.infonce = InfoNCE(config.size)
+        self._target = make_target(self._psi)
 
     def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         with torch.no_grad():
-            key = self._slow(self.other_view(batch.state))
-        loss, found = self.contrast(state, key)
-        return self.config.contrast_weight * loss, {"infonce_accuracy": found}
+            key = self._target(self.other_view(batch.state))
+        loss, accuracy = self.infonce(state, key)
+        return self.config.contrast_weight * loss, {"infonce_accuracy": accuracy}
 
     def other_view(self, observation: Tensor) -> Tensor:
-        """The same observations, each augmented anew."""
+        """Return the observations, each with a new augmentation."""
         config, rows = self.config, len(observation)
         if observation.ndim == 2:
             return observation * (1 + config.view_scale * (2 * torch.rand(rows, 1, device=observation.device) - 1))
@@ -58,5 +59,5 @@ class CURL(StateMethod):
         return shift_images(observation, offsets, config.view_shift)
 
     def after_step(self) -> None:
-        """The slow encoder follows ψ."""
-        soft_update(self._slow, self._psi, self.config.tau)
+        """Update the momentum encoder."""
+        soft_update(self._target, self._psi, self.config.tau)

@@ -5,17 +5,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-DynamicsKind = Literal["next_observation", "deterministic", "probabilistic", "ensemble"]
+DynamicsName = Literal["next_observation", "deterministic", "probabilistic", "ensemble"]
 MEMBERS = 5
 MIN_STD, MAX_STD = 1e-4, 10.0
 
 
 class Dynamics(nn.Module):
-    """f(φ(s, g), a), one or several networks that predict φ(s', g) - φ(s, g).
-
-    The text prints the loss as (f + φ' - φ)², which would make f the step back; its use in Eq. (phi_f_loss), f + φ,
-    asks for the step forward, and so does the loss here.
-    """
+    """f(φ(s, g), a): one or several networks that predict φ(s', g) - φ(s, g)."""
 
     def __init__(self, size: int, actions: int, members: int, probabilistic: bool):
         super().__init__()
@@ -31,7 +27,11 @@ class Dynamics(nn.Module):
         )
 
     def loss(self, phi: Tensor, phi_next: Tensor, action: Tensor) -> Tensor:
-        """Squared error of the step, or its negative log likelihood; φ is given without gradient."""
+        """L_f, Eq. (f_loss): the squared error of φ' - φ, or its negative log likelihood. φ is given without gradient.
+
+        The paper prints (f + φ' - φ)², which would make f the step backwards; Eq. (phi_f_loss) uses f + φ as the next
+        φ, which requires the step forwards, as here.
+        """
         step = phi_next - phi
         losses = []
         for mean, log_std in (self._predict(member, phi, action) for member in self.members):
@@ -41,30 +41,30 @@ class Dynamics(nn.Module):
 
     @torch.no_grad()
     def next(self, phi: Tensor, action: Tensor) -> Tensor:
-        """What L_φ compares instead of φ̄(s', g): the predicted next φ, by a member drawn for each row.
+        """Return f + φ of Eq. (phi_f_loss), which takes the place of φ̄(s', g); a random member predicts each row.
 
-        Of Gaussians also the standard deviations: with them side by side, the ℓ2 distance of two rows is the
+        Gaussians are returned as means and standard deviations side by side: the ℓ2 distance of two rows is then the
         2-Wasserstein distance of two diagonal Gaussians.
         """
         predictions = [self._predict(member, phi, action) for member in self.members]
-        chosen = torch.randint(len(self.members), (len(phi),), device=phi.device)
+        member = torch.randint(len(self.members), (len(phi),), device=phi.device)
         rows = torch.arange(len(phi), device=phi.device)
-        mean = phi + torch.stack([mean for mean, _ in predictions])[chosen, rows]
+        mean = phi + torch.stack([mean for mean, _ in predictions])[member, rows]
         if not self.probabilistic:
             return mean
-        return torch.cat([mean, torch.stack([log_std for _, log_std in predictions])[chosen, rows].exp()], -1)
+        return torch.cat([mean, torch.stack([log_std for _, log_std in predictions])[member, rows].exp()], -1)
 
     def _predict(self, member: nn.Module, phi: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the mean of φ' - φ and its log standard deviation (0 if the model is deterministic)."""
         output = member(torch.cat([phi, action], -1))
         if not self.probabilistic:
             return output, torch.zeros_like(output)
-        mean, log_std = output.chunk(2, -1)
-        std = (MIN_STD + (MAX_STD - MIN_STD) * torch.sigmoid(log_std)).log()
-        return mean, std
+        mean, raw = output.chunk(2, -1)
+        return mean, (MIN_STD + (MAX_STD - MIN_STD) * torch.sigmoid(raw)).log()
 
 
-def make_dynamics(kind: DynamicsKind, size: int, actions: int) -> Dynamics | None:
-    """The model of this kind; None where the next observation itself is used."""
-    if kind == "next_observation":
+def make_dynamics(name: DynamicsName, size: int, actions: int) -> Dynamics | None:
+    """Return the model of this name; None where the next observation itself is used."""
+    if name == "next_observation":
         return None
-    return Dynamics(size, actions, MEMBERS if kind == "ensemble" else 1, kind == "probabilistic")
+    return Dynamics(size, actions, MEMBERS if name == "ensemble" else 1, name == "probabilistic")

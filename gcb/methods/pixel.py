@@ -1,4 +1,4 @@
-"""Pixel: no representation learning at all; the encoder is what the policy's loss makes of it."""
+"""Pixel: no representation learning; the policy's gradient alone trains the encoder."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,15 +12,15 @@ class PixelConfig(StateConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.need_gradient()
+        self.require_gradient()
 
 
 class Pixel(StateMethod):
-    """ψ trained by the RL loss alone, on pictures as they are."""
+    """ψ trained by the RL losses alone, without augmentation."""
 
     name = "pixel"
     paper = "Kostrikov et al. 2021, Offline reinforcement learning with implicit Q-learning, on pixels"
-    summary = "no representation loss: ψ(s) is what the policy's gradient makes of it, without augmentation"
+    summary = "no representation loss: the policy's gradient trains ψ(s), without augmentation"
     config_type = PixelConfig
     # Without augmentation by definition: with it, it would be RAD.
     presets: ClassVar = {

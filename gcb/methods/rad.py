@@ -1,4 +1,4 @@
-"""RAD: reinforcement learning with augmented data, and nothing else."""
+"""RAD: reinforcement learning with augmented data, without a representation loss."""
 
 from typing import ClassVar
 
@@ -7,11 +7,11 @@ from gcb.methods.pixel import Pixel
 
 
 class RAD(Pixel):
-    """Pixel on randomly shifted pictures; `shift` of the training's settings says by how much."""
+    """Pixel on randomly shifted images, by up to `TrainConfig.random_shift` pixels."""
 
     name = "rad"
     paper = "Laskin et al. 2020, Reinforcement learning with augmented data"
-    summary = "no representation loss: ψ(s) is what the policy's gradient makes of it, on shifted pictures"
+    summary = "no representation loss: the policy's gradient trains ψ(s), on randomly shifted images"
     # The one baseline that is augmented in the paper as well.
     presets: ClassVar = {
         "paper": {**StateMethod.presets["paper"], "random_shift": 4},

@@ -1,4 +1,4 @@
-"""VAE: an embedding from which the picture can be drawn again."""
+"""VAE: the state embedding is the code of a variational autoencoder."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from gcb.methods.base import Batch, Shapes
 from gcb.methods.baseline import BaselineConfig, StateConfig, StateMethod
-from gcb.methods.components import as_images, as_target, check_not_negative, check_positive, decoder, normalised
-from gcb.models.networks import encoder
+from gcb.models.networks import as_images, as_target, decoder, encoder, layer_normed
+from gcb.utils.dataclass_io import check_fields
 
 LOG_VARIANCE = (-10.0, 4.0)
-"""Bounds of the posterior's log variance, so that no early step runs away."""
+"""Bounds of the posterior's log variance, which prevent divergence in early steps."""
 
 
 @dataclass(frozen=True)
@@ -20,16 +20,16 @@ class ReconstructionConfig(BaselineConfig):
     """The loss of a variational autoencoder."""
 
     reconstruction_weight: float = 1.0
-    """Weight of the whole loss, which is the negative evidence bound in nats per number of an observation."""
+    """Weight of the whole loss, the negative ELBO in nats per dimension of an observation."""
     kl_weight: float = 1.0
-    """Weight of the divergence from the prior; 1 is the evidence bound, more is a β-VAE."""
+    """Weight of the KL divergence from the prior; 1 is the ELBO, more is a β-VAE."""
     observation_std: float = 0.1
-    """Standard deviation of the Gaussian around what is drawn; pictures range from -.5 to .5."""
+    """Standard deviation of the decoder's Gaussian; pixels range from -.5 to .5."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_not_negative(self, "reconstruction_weight", "kl_weight")
-        check_positive(self, "observation_std")
+        check_fields(self, "method_config.", reconstruction_weight="[0, inf)", kl_weight="[0, inf)")
+        check_fields(self, "method_config.", observation_std="(0, inf)")
 
 
 @dataclass(frozen=True)
@@ -38,37 +38,37 @@ class VAEConfig(ReconstructionConfig, StateConfig):
 
 
 def elbo_loss(
-    drawn: Tensor, target: Tensor, mean: Tensor, log_variance: Tensor, config: ReconstructionConfig
+    decoded: Tensor, target: Tensor, mean: Tensor, log_variance: Tensor, config: ReconstructionConfig
 ) -> tuple[Tensor, dict[str, Any]]:
-    """The negative evidence bound per number of an observation, without its constant.
+    """The negative ELBO per dimension of an observation, without its constant (Kingma & Welling 2014, App. B).
 
-    ½ ‖x - x̂‖² / σ² + β KL(N(μ, s²) ‖ N(0, 1)), KL = ½ Σ (μ² + s² - 1 - log s²) (Kingma & Welling 2014, App. B).
+    ½ ‖x - x̂‖² / σ² + β KL(N(μ, s²) ‖ N(0, 1)) with KL = ½ Σ (μ² + s² - 1 - log s²).
     """
-    numbers = target[0].numel()
-    error = (drawn - target).square().flatten(1).sum(1)
+    dimensions = target[0].numel()
+    error = (decoded - target).square().flatten(1).sum(1)
     divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(1)
-    loss = (0.5 * error / config.observation_std**2 + config.kl_weight * divergence).mean() / numbers
-    logs = {"pixel_error": error.detach().mean() / numbers, "divergence": divergence.detach().mean()}
+    loss = (0.5 * error / config.observation_std**2 + config.kl_weight * divergence).mean() / dimensions
+    logs = {"reconstruction_error": error.detach().mean() / dimensions, "kl_divergence": divergence.detach().mean()}
     return config.reconstruction_weight * loss, logs
 
 
 def reparameterize(mean: Tensor, log_variance: Tensor) -> Tensor:
-    """A draw from the posterior that lets the gradient through."""
+    """Return a sample of the posterior that is differentiable in its parameters."""
     return mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
 
 
 def mean_and_log_variance(output: Tensor) -> tuple[Tensor, Tensor]:
-    """The posterior that a network's output stands for."""
+    """Return the posterior's parameters from a network's output."""
     mean, log_variance = output.chunk(2, -1)
     return mean, log_variance.clamp(*LOG_VARIANCE)
 
 
 class VAE(StateMethod):
-    """ψ(s) is the posterior's mean, trained by the evidence bound."""
+    """ψ(s) is the posterior's mean, trained by the ELBO."""
 
     name = "vae"
     paper = "Kingma & Welling 2014, Auto-encoding variational Bayes"
-    summary = "reconstruction: ψ(s) is the code from which a variational autoencoder draws s again"
+    summary = "reconstruction: ψ(s) is the code of a variational autoencoder"
     config_type = VAEConfig
 
     def __init__(self, config: VAEConfig, shapes: Shapes):
@@ -77,22 +77,22 @@ class VAE(StateMethod):
 
     def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         mean, log_variance = mean_and_log_variance(state)
-        drawn = self.decoder(reparameterize(mean, log_variance))
-        return elbo_loss(drawn, as_target(batch.state), mean, log_variance, self.config)
+        decoded = self.decoder(reparameterize(mean, log_variance))
+        return elbo_loss(decoded, as_target(batch.state), mean, log_variance, self.config)
 
     @torch.no_grad()
     def reconstruct(self, images: Tensor, context: Tensor | None = None) -> Tensor:
-        """Images (uint8, channels last) through the code and back; it needs no context."""
+        """Encode and decode uint8 images, channels last; the context is ignored."""
         return as_images(self.decoder(mean_and_log_variance(self._psi(images))[0]))
 
     @torch.no_grad()
     def sample(self, context: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """As many pictures as there are in `context`, which this model does not look at, from codes of the prior."""
+        """Decode `len(context)` images from codes sampled from the prior; the context is ignored otherwise."""
         code = torch.randn(len(context), self.config.size, generator=generator, device=context.device)
         return as_images(self.decoder(code))
 
-    def _encoder(self, shapes: Shapes) -> nn.Module:
+    def _make_encoder(self, shapes: Shapes) -> nn.Module:
         return encoder(self.config.encoder, shapes.observation, 2 * self.config.size, norm=False)
 
     def _embedding(self, output: Tensor) -> Tensor:
-        return normalised(mean_and_log_variance(output)[0])
+        return layer_normed(mean_and_log_variance(output)[0])

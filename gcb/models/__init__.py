@@ -1,1 +1,1 @@
-"""Networks and losses on tensors."""
+"""Networks, losses and the policy's learner: tensors in, tensors out."""

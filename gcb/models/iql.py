@@ -1,6 +1,6 @@
-"""Implicit Q-learning (Kostrikov et al. 2021) on feature vectors. It has never heard of images.
+"""Implicit Q-learning (IQL, Kostrikov et al. 2021) on feature vectors.
 
-Rewards are 1 where the goal is reached and 0 elsewhere, and reaching ends the episode: values are discounted
+Rewards are 1 where the goal is reached and 0 elsewhere, and reaching it ends the episode: values are discounted
 probabilities of success and lie in [0, 1].
 """
 
@@ -11,30 +11,31 @@ import torch
 from torch import Tensor, nn
 
 from gcb.errors import GCBError
-from gcb.models.networks import mlp
+from gcb.models.losses import expectile_loss
+from gcb.models.networks import mlp, soft_update
 from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
 class IQLConfig:
-    """Hyperparameters; the defaults are the paper's table and its release."""
+    """Hyperparameters of IQL; the defaults are those of the GCB paper's table and its release."""
 
     discount: float = 0.99
-    """γ."""
+    """Discount factor γ."""
     expectile: float = 0.7
-    """τ of the value loss; .5 is the mean, towards 1 the best action seen."""
+    """τ of the value loss: .5 is the mean; towards 1 it is the value of the best action in the data."""
     temperature: float = 1.0
-    """β in exp(A / β): the smaller, the greedier; inf gives every action the same weight (behaviour cloning)."""
+    """β in exp(A / β): the smaller, the greedier; inf gives all actions the same weight (behaviour cloning)."""
     max_weight: float = 100.0
-    """Upper limit of exp(A / β), applied before use."""
+    """Upper bound of the weight exp(A / β)."""
     tau: float = 0.005
-    """How far the target critics move at every step."""
+    """Rate at which the target critics follow the critics, per step."""
     hidden: int = 256
     """Width of the two hidden layers of actor, critics and value."""
     log_std_min: float = -10.0
     """Lower bound of the policy's log standard deviation."""
     log_std_max: float = 2.0
-    """Upper bound of it."""
+    """Upper bound of the policy's log standard deviation."""
     fixed_std: float | None = None
     """A constant standard deviation instead of a learned one; 1 makes the actor's loss a weighted squared error."""
 
@@ -47,7 +48,7 @@ class IQLConfig:
 
 @dataclass(frozen=True)
 class Transition:
-    """A batch of transitions as vectors: `inputs` and `next_inputs` are the features of (state, task)."""
+    """A batch of transitions as vectors: the inputs are features of (state, task), side by side."""
 
     actor_inputs: Tensor
     inputs: Tensor
@@ -57,14 +58,8 @@ class Transition:
     terminal: Tensor
 
 
-def expectile_loss(difference: Tensor, expectile: float) -> Tensor:
-    """L_τ(u) = |τ - 1(u < 0)| u², averaged: IQL's Equation 5 with u = Q - V."""
-    weight = torch.where(difference < 0, 1 - expectile, expectile)
-    return (weight * difference.square()).mean()
-
-
 class IQL(nn.Module):
-    """Actor, twin critics with a target, and value, with their three losses."""
+    """Actor, twin critics with target networks, and value, with their three losses."""
 
     def __init__(self, config: IQLConfig, inputs: int, actions: int):
         super().__init__()
@@ -78,72 +73,69 @@ class IQL(nn.Module):
         self.actor = Actor(config, inputs, actions)
 
     def losses(self, batch: Transition) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The three losses by name, and figures for the log. Their sum may be minimised in one step: each part's
-        gradient stays in its own network (and in the features, where those carry one).
+        """Return the three losses by name, and metrics to log.
+
+        Their sum can be minimised in one step: each loss has gradients in its own network only (and in the features,
+        where these carry one).
         """
-        value_loss, advantage, value = self._value_loss(batch)
-        critic_loss = self._critic_loss(batch)
-        actor_loss, weight = self._actor_loss(batch, advantage)
+        value_loss, value, advantage = self.value_loss(batch)
+        critic_loss = self.critic_loss(batch)
+        actor_loss, weight = self.actor_loss(batch, advantage)
         losses = {"value_loss": value_loss, "critic_loss": critic_loss, "actor_loss": actor_loss}
         logs = {"value": value.mean(), "advantage_std": advantage.std(), "weight": weight.mean()}
         return losses, logs
 
-    def _value_loss(self, batch: Transition) -> tuple[Tensor, Tensor, Tensor]:
-        """V(s) towards an upper expectile of the target critics' Q(s, a) (IQL's Equation 5)."""
+    def value_loss(self, batch: Transition) -> tuple[Tensor, Tensor, Tensor]:
+        """IQL's Eq. 5: V(s) regresses an upper expectile of the target critics' Q(s, a). Also returns V and Q - V."""
         with torch.no_grad():
-            target = self._smallest(self.targets, batch.inputs, batch.action)
+            inputs = torch.cat([batch.inputs, batch.action], dim=-1)
+            target = torch.minimum(*(critic(inputs).squeeze(-1) for critic in self.targets))
         value = self.value(batch.inputs).squeeze(-1)
-        return expectile_loss(target - value, self.config.expectile), (target - value).detach(), value.detach()
+        return expectile_loss(target - value, self.config.expectile), value.detach(), (target - value).detach()
 
-    def _critic_loss(self, batch: Transition) -> Tensor:
-        """Q(s, a) towards r + γ V(s'), with no future after the goal; a time-out has one (IQL's Equation 6)."""
+    def critic_loss(self, batch: Transition) -> Tensor:
+        """IQL's Eq. 6: both Q(s, a) regress r + γ V(s'); a terminal transition has no V(s'), a time-out has one."""
         with torch.no_grad():
-            future = self.value(batch.next_inputs).squeeze(-1)
-            target = batch.reward + self.config.discount * (~batch.terminal) * future
-        together = torch.cat([batch.inputs, batch.action], dim=-1)
-        return torch.stack([(critic(together).squeeze(-1) - target).square().mean() for critic in self.critics]).sum()
+            next_value = self.value(batch.next_inputs).squeeze(-1)
+            target = batch.reward + self.config.discount * (~batch.terminal) * next_value
+        inputs = torch.cat([batch.inputs, batch.action], dim=-1)
+        return torch.stack([(critic(inputs).squeeze(-1) - target).square().mean() for critic in self.critics]).sum()
 
-    def _actor_loss(self, batch: Transition, advantage: Tensor) -> tuple[Tensor, Tensor]:
-        """Likelihood of the dataset's actions, weighted by min(exp(A / β), limit) (IQL's Equation 7)."""
+    def actor_loss(self, batch: Transition, advantage: Tensor) -> tuple[Tensor, Tensor]:
+        """IQL's Eq. 7: -log π(a | s), weighted by min(exp(A / β), max_weight). Also returns the weights."""
         weight = (advantage / self.config.temperature).exp().clamp(max=self.config.max_weight)
         return -(weight * self.actor.log_likelihood(batch.actor_inputs, batch.action)).mean(), weight
 
     def after_step(self) -> None:
-        """Move the target critics a little towards the critics."""
-        with torch.no_grad():
-            for target, source in zip(self.targets.parameters(), self.critics.parameters(), strict=True):
-                target.lerp_(source, self.config.tau)
-
-    def _smallest(self, critics: nn.ModuleList, inputs: Tensor, action: Tensor) -> Tensor:
-        together = torch.cat([inputs, action], dim=-1)
-        return torch.minimum(*(critic(together).squeeze(-1) for critic in critics))
+        """Update the target critics."""
+        soft_update(self.targets, self.critics, self.config.tau)
 
 
 class Actor(nn.Module):
-    """A Gaussian policy with independent dimensions and a spread that does not depend on the state."""
+    """A Gaussian policy with independent dimensions and a standard deviation that does not depend on the state."""
 
     def __init__(self, config: IQLConfig, inputs: int, actions: int):
         super().__init__()
-        self._fixed = config.fixed_std
+        self._fixed_std = config.fixed_std
         self._bounds = (config.log_std_min, config.log_std_max)
         self.mean = mlp([inputs, config.hidden, config.hidden, actions])
         self.log_std = nn.Parameter(torch.zeros(actions), requires_grad=config.fixed_std is None)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The mean action, cut to [-1, 1]."""
+        """Return the mean action, clipped to [-1, 1]."""
         return self.mean(inputs).clamp(-1.0, 1.0)
 
     def sample(self, inputs: Tensor, noise: Tensor) -> Tensor:
-        """Actions of the policy itself, cut to [-1, 1]; `noise` is standard normal, or less for a calmer policy."""
+        """Return actions sampled from the policy, clipped to [-1, 1]; `noise` is standard normal, or scaled down."""
         return (self.mean(inputs) + self._log_std().exp() * noise).clamp(-1.0, 1.0)
 
     def log_likelihood(self, inputs: Tensor, action: Tensor) -> Tensor:
-        """log π(a | inputs) without its constant."""
+        """Return log π(a | inputs) without its constant."""
         log_std = self._log_std()
         standardised = (action - self.mean(inputs)) / log_std.exp()
         return -(0.5 * standardised.square() + log_std).sum(-1)
 
     def _log_std(self) -> Tensor:
-        if self._fixed is None:
+        if self._fixed_std is None:
             return self.log_std.clamp(*self._bounds)
-        return torch.full_like(self.log_std, math.log(self._fixed))
+        return torch.full_like(self.log_std, math.log(self._fixed_std))

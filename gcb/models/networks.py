@@ -1,15 +1,18 @@
-"""Encoders and multilayer perceptrons. Shapes are computed from the observation, never looked up."""
+"""Encoders, decoders, multilayer perceptrons and target networks. Layer sizes follow from the observation's shape."""
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from gcb.errors import GCBError
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -21,18 +24,18 @@ class Convolution:
     stride: int = 1
 
 
-EncoderKind = Literal["paper", "small"]
+EncoderName = Literal["paper", "small"]
 
 ENCODERS: dict[str, tuple[Convolution, ...]] = {
     # The paper's (appendix "Implementation Details"): six 3×3 layers of 32 filters, stride 2 in the first.
     "paper": (Convolution(32, 3, 2), *[Convolution(32, 3)] * 5),
-    # A thirteenth of its multiply-adds: quarters the picture at once, and learned as much per step in our trials.
+    # A thirteenth of its multiply-adds: stride 4 in the first layer. It learned as much per step in our trials.
     "small": (Convolution(32, 4, 4), Convolution(64, 3, 2), Convolution(64, 3)),
 }
 
 
 def mlp(sizes: Sequence[int], *, final_norm: bool = False) -> nn.Sequential:
-    """Linear layers of these sizes with ReLU between them."""
+    """Return linear layers of these sizes with ReLU between them."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
         layers += [nn.ReLU(), nn.Linear(inputs, outputs)] if layers else [nn.Linear(inputs, outputs)]
@@ -41,26 +44,54 @@ def mlp(sizes: Sequence[int], *, final_norm: bool = False) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def encoder(kind: str, observation: tuple[int, ...], size: int, *, stacked: int = 1, norm: bool = True) -> nn.Module:
-    """A network from observations (`stacked` of them side by side) to vectors of `size`.
+def parameter_count(module: nn.Module) -> int:
+    """Return the number of trained parameters."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
 
-    Images (height, width, channels) as uint8 go through convolutions, vectors through a perceptron.
+
+def layer_normed(embedding: Tensor) -> Tensor:
+    """Scale embeddings to mean 0 and variance 1 over their dimensions, without learned parameters."""
+    return functional.layer_norm(embedding, embedding.shape[-1:])
+
+
+# ---- target networks -----------------------------------------------------------------------------------------------
+
+
+def make_target(network: Network) -> Network:
+    """Return a copy that no optimiser trains; `soft_update` moves it."""
+    return copy.deepcopy(network).requires_grad_(False)
+
+
+@torch.no_grad()
+def soft_update(target: nn.Module, source: nn.Module, tau: float) -> None:
+    """Move a target network towards its source: target ← (1 - tau) target + tau source."""
+    for target_parameter, source_parameter in zip(target.parameters(), source.parameters(), strict=True):
+        target_parameter.lerp_(source_parameter, tau)
+
+
+# ---- encoders ------------------------------------------------------------------------------------------------------
+
+
+def encoder(name: str, observation: tuple[int, ...], size: int, *, stacked: int = 1, norm: bool = True) -> nn.Module:
+    """Return a network from observations, `stacked` of them side by side, to vectors of `size`.
+
+    uint8 images (height, width, channels) go through convolutions, vectors (size,) through a perceptron.
     """
     if len(observation) == 1:
         return VectorEncoder(observation[0] * stacked, size, norm)
     if len(observation) != 3:
         raise GCBError(f"Observations have shape {observation}; accepted: (height, width, channels) or (size,).")
-    if kind not in ENCODERS:
-        raise GCBError(f"Unknown encoder {kind!r}; choose one of {', '.join(ENCODERS)}.")
+    if name not in ENCODERS:
+        raise GCBError(f"Unknown encoder {name!r}; choose one of {', '.join(ENCODERS)}.")
     height, width, channels = observation
-    return ImageEncoder(ENCODERS[kind], (height, width, channels * stacked), size, norm)
+    return ImageEncoder(ENCODERS[name], (height, width, channels * stacked), size, norm)
 
 
 class ImageEncoder(nn.Module):
-    """Convolutions, then one linear layer and (by choice) a layer norm. Takes uint8 (batch, height, width, channels).
+    """Convolutions, a linear layer and an optional layer norm. Takes uint8 (batch, height, width, channels).
 
-    A batch of height × width × channels bytes *is* a channels-last batch of channels × height × width: no copy is made
-    but the one to floating point. Pixels are scaled to [-.5, .5] by the first layer's weights, not one by one.
+    A batch of height × width × channels bytes *is* a channels-last batch of channels × height × width: the only copy is
+    the conversion to floating point. Pixels are scaled to [-.5, .5] through the first layer's weights, not one by one.
     """
 
     def __init__(self, layers: Sequence[Convolution], shape: tuple[int, int, int], size: int, norm: bool):
@@ -81,7 +112,7 @@ class ImageEncoder(nn.Module):
         self.norm = nn.LayerNorm(size) if norm else nn.Identity()
 
     def forward(self, *images: Tensor) -> Tensor:
-        """Images that stand side by side are given one by one."""
+        """Encode images; those to be stacked are separate arguments."""
         # In place: a copy of the largest activations would cost a quarter of the forward pass.
         hidden = self._first_layer(images).relu_()
         for layer in self.convolutions[1:]:
@@ -89,18 +120,18 @@ class ImageEncoder(nn.Module):
         return self.norm(self.linear(hidden.flatten(1))).float()
 
     def _first_layer(self, images: Sequence[Tensor]) -> Tensor:
-        """The first convolution of the images side by side, as a sum over them: half the cost of a copy side by side.
+        """Return the first convolution of the stacked images as a sum over them: half the cost of stacking a copy.
 
-        Its weights do to x in 0 … 255 what the layer does to x / 255 - .5; exact, for there is no padding.
+        Its weights do to x in 0 … 255 what the layer does to x / 255 - .5; this is exact, for there is no padding.
         """
         layer = self.convolutions[0]
         assert isinstance(layer, nn.Conv2d)
         assert layer.bias is not None
         weight, bias = layer.weight / 255.0, layer.bias - 0.5 * layer.weight.sum((1, 2, 3))
-        parts = weight.split([image.shape[-1] for image in images], dim=1)
+        slices = weight.split([image.shape[-1] for image in images], dim=1)
         sums = [
             functional.conv2d(image.permute(0, 3, 1, 2).to(weight.dtype), part, None if index else bias, layer.stride)
-            for index, (image, part) in enumerate(zip(images, parts, strict=True))
+            for index, (image, part) in enumerate(zip(images, slices, strict=True))
         ]
         for other in sums[1:]:
             sums[0].add_(other)
@@ -108,7 +139,7 @@ class ImageEncoder(nn.Module):
 
 
 class VectorEncoder(nn.Module):
-    """The same for vector observations: a perceptron."""
+    """A perceptron for vector observations."""
 
     def __init__(self, inputs: int, size: int, norm: bool):
         super().__init__()
@@ -118,6 +149,52 @@ class VectorEncoder(nn.Module):
         return self.layers(torch.cat(vectors, dim=-1).float()).float()
 
 
-def parameters_size(module: nn.Module) -> int:
-    """How many numbers are learned."""
-    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
+# ---- decoders ------------------------------------------------------------------------------------------------------
+
+
+def decoder(name: str, observation: tuple[int, ...], inputs: int) -> nn.Module:
+    """Return a network from vectors to observations as `as_target` scales them: the mirror image of `encoder`."""
+    if len(observation) == 1:
+        return mlp([inputs, 256, 256, observation[0]])
+    height, width, channels = observation
+    return ImageDecoder(ENCODERS[name], (height, width, channels), inputs)
+
+
+class ImageDecoder(nn.Module):
+    """A linear layer, then an encoder's convolutions transposed. Returns (batch, channels, height, width).
+
+    Some strides leave pixels at an image's edge out of every window, and an exact mirror would never write them. So
+    each layer's input is large enough for its output to cover the image, and the excess is cut off.
+    """
+
+    def __init__(self, layers: Iterable[Convolution], shape: tuple[int, int, int], inputs: int):
+        super().__init__()
+        height, width, channels = shape
+        transposed: list[nn.Module] = []
+        self._sides: list[tuple[int, int]] = []
+        for layer in layers:
+            transposed.insert(0, nn.ConvTranspose2d(layer.channels, channels, layer.kernel, layer.stride))
+            self._sides.insert(0, (height, width))
+            height, width = (max(1, -(-(side - layer.kernel) // layer.stride) + 1) for side in (height, width))
+            channels = layer.channels
+        self._smallest = (channels, height, width)
+        self.linear = nn.Linear(inputs, channels * height * width)
+        self.layers = nn.ModuleList(transposed)
+
+    def forward(self, code: Tensor) -> Tensor:
+        hidden = self.linear(code).view(-1, *self._smallest)
+        for layer, (height, width) in zip(self.layers, self._sides, strict=True):
+            hidden = layer(hidden.relu())[:, :, :height, :width]
+        return hidden
+
+
+def as_target(observation: Tensor) -> Tensor:
+    """Return observations as a decoder's target: images channels first in [-.5, .5], vectors unchanged."""
+    if observation.ndim == 2:
+        return observation.float()
+    return observation.permute(0, 3, 1, 2).float() / 255 - 0.5
+
+
+def as_images(decoded: Tensor) -> Tensor:
+    """Return an image decoder's output as uint8 images, channels last."""
+    return ((decoded + 0.5) * 255).round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)

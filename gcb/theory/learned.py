@@ -125,7 +125,7 @@ class Learner:
             left_norm=self.objective.left_norm,
             right_norm=self.objective.right_norm,
             reward_weight=reward_weight(self.c, self.objective.scaled),
-            policy_gap=self._policy_gap(tasks, permutation),
+            policy_distance=self._policy_gap(tasks, permutation),
         )
         self.optimiser.zero_grad()
         (loss + self._psi_loss(phi, tasks)[0]).backward()

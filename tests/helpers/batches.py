@@ -16,7 +16,7 @@ IMAGES = Shapes((SIZE, SIZE, 3), 2)
 VECTORS = Shapes((7,), 2)
 
 
-def made(name: str, shapes: Shapes = IMAGES, seed: int = 0, **settings: Any) -> Any:
+def make_method(name: str, shapes: Shapes = IMAGES, seed: int = 0, **settings: Any) -> Any:
     """A method with smoke's settings and these changes, its weights drawn by seed."""
     torch.manual_seed(seed)
     return method_named(name)(tiny_config(name, method_config=settings).method_config, shapes)
@@ -41,7 +41,7 @@ def vector_batch(rows: int = ROWS, seed: int = 0) -> Any:
     return Batch(state, following, goal, action, reward, reward.bool(), initial_state)
 
 
-def fitted(method: Method, batch: Batch, steps: int, rate: float = 3e-3) -> list[float]:
+def fit(method: Method, batch: Batch, steps: int, rate: float = 3e-3) -> list[float]:
     """Minimise a method's own loss on one batch; the loss at every step."""
     optimizer = torch.optim.Adam([one for one in method.parameters() if one.requires_grad], rate)
     losses = []

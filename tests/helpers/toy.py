@@ -9,7 +9,7 @@ from torch import Tensor
 from gcb.agent.agent import Agent
 from gcb.analysis.scenes import Scenes
 from gcb.methods import Shapes
-from gcb.methods.bc import CloningConfig, GoalAgnosticBC
+from gcb.methods.bc import BCConfig, GoalAgnosticBC
 
 SIDE = 32
 CONSTANT = torch.tensor([7.0, -3.0, 1.0])
@@ -46,7 +46,7 @@ class MeanValue(torch.nn.Module):
 def toy_agent(method: type[GoalAgnosticBC] = Reader) -> Agent:
     shapes = Shapes((SIDE, SIDE, 3), 2)
     torch.manual_seed(0)
-    built = method(CloningConfig(size=4), shapes).eval().requires_grad_(False)
+    built = method(BCConfig(size=4), shapes).eval().requires_grad_(False)
     return Agent(built, MeanValue(), shapes, torch.device("cpu"))  # pyright: ignore[reportArgumentType]
 
 

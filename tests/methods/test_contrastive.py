@@ -2,24 +2,24 @@
 
 import pytest
 import torch
-from helpers.batches import VECTORS, fitted, image_batch, made, vector_batch
+from helpers.batches import VECTORS, fit, image_batch, make_method, vector_batch
 
 from gcb.methods.cpc import CPC
 
 
 def by_hand(method, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    similarity = torch.stack([torch.stack([one @ method.contrast.bilinear @ other for other in key]) for one in query])
+    similarity = torch.stack([torch.stack([one @ method.infonce.bilinear @ other for other in key]) for one in query])
     return torch.stack([row.logsumexp(0) - row[index] for index, row in enumerate(similarity)]).mean()
 
 
 def test_cpc_contrasts_states_with_their_next() -> None:
-    method, batch = made("cpc", contrast_weight=0.5), image_batch()
+    method, batch = make_method("cpc", contrast_weight=0.5), image_batch()
     expected = by_hand(method, method._psi(batch.state), method._psi(batch.next_state))
     assert method.compute_loss(batch).loss.item() == pytest.approx(0.5 * expected.item(), rel=1e-4)
 
 
 def test_cpc_learns_from_both_ends() -> None:
-    method, batch = made("cpc"), image_batch()
+    method, batch = make_method("cpc"), image_batch()
     state = torch.randn(8, 32, requires_grad=True)
     following = torch.randn(8, 32, requires_grad=True)
     method.objective(batch, state, following)[0].backward()
@@ -32,27 +32,27 @@ def test_cpc_shifts_the_two_pictures_of_a_pair_on_their_own() -> None:
 
 
 def test_curl_contrasts_states_with_another_view_through_the_slow_encoder() -> None:
-    method, batch = made("curl", view_shift=0), image_batch()
-    for parameter in method._slow.parameters():
+    method, batch = make_method("curl", view_shift=0), image_batch()
+    for parameter in method._target.parameters():
         parameter.data += 0.01
-    expected = by_hand(method, method._psi(batch.state), method._slow(batch.state))
+    expected = by_hand(method, method._psi(batch.state), method._target(batch.state))
     assert method.compute_loss(batch).loss.item() == pytest.approx(expected.item(), rel=1e-4)
 
 
 def test_curls_slow_encoder_follows_and_has_no_gradient() -> None:
-    method = made("curl", tau=0.25)
+    method = make_method("curl", tau=0.25)
     name, parameter = next(iter(method._psi.named_parameters()))
-    before, slow = parameter.detach().clone(), method._slow.get_parameter(name)
+    before, slow = parameter.detach().clone(), method._target.get_parameter(name)
     assert torch.equal(before, slow)
     parameter.data += 1
     method.after_step()
     torch.testing.assert_close(slow, before + 0.25)
     method.compute_loss(image_batch()).loss.backward()
-    assert all(one.grad is None for one in method._slow.parameters())
+    assert all(one.grad is None for one in method._target.parameters())
 
 
 def test_curls_other_view_is_the_picture_moved() -> None:
-    method, image = made("curl", view_shift=3), torch.zeros(50, 32, 32, 3, dtype=torch.uint8)
+    method, image = make_method("curl", view_shift=3), torch.zeros(50, 32, 32, 3, dtype=torch.uint8)
     image[:, 16, 16] = 200
     torch.manual_seed(0)
     views = method.other_view(image)
@@ -64,7 +64,7 @@ def test_curls_other_view_is_the_picture_moved() -> None:
 
 
 def test_curl_scales_vectors() -> None:
-    method, batch = made("curl", view_scale=0.2), vector_batch()
+    method, batch = make_method("curl", view_scale=0.2), vector_batch()
     scale = method.other_view(batch.state) / batch.state
     assert scale.std(1).max() < 1e-4
     assert scale.min() >= 0.8 - 1e-4
@@ -75,8 +75,8 @@ def test_curl_scales_vectors() -> None:
 @pytest.mark.parametrize("name", ["cpc", "curl"])
 def test_one_batch_can_be_told_apart(name: str) -> None:
     """The optimum is 0; chance is log 8 = 2.08."""
-    method, batch = made(name, VECTORS), vector_batch()
-    losses = fitted(method, batch, 60)
+    method, batch = make_method(name, VECTORS), vector_batch()
+    losses = fit(method, batch, 60)
     assert losses[0] > 0.5
     assert max(losses[-5:]) < 0.02
     assert method.compute_loss(batch).logs["infonce_accuracy"] == 1.0

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.batches import fitted, image_batch, made
+from helpers.batches import fit, image_batch, make_method
 
 from gcb.errors import GCBError
-from gcb.methods.components import normalised
-from gcb.methods.cta import field_value
+from gcb.methods.cta import goal_value
+from gcb.models.networks import layer_normed
 
 
 def test_the_field_by_hand() -> None:
     state, goal = torch.tensor([[1.0, 2.0, 0.0, 1.0]]), torch.tensor([[3.0, 0.5, 9.0, 2.0]])
-    assert field_value(state, goal).tolist() == [(3 + 1 + 0 + 2) / 2]
+    assert goal_value(state, goal).tolist() == [(3 + 1 + 0 + 2) / 2]
 
 
 def test_the_value_loss_by_hand() -> None:
-    method = made("cta", value_discount=0.5, expectile=0.8, value_weight=2.0)
+    method = make_method("cta", value_discount=0.5, expectile=0.8, value_weight=2.0)
     value, future = torch.tensor([0.0, 0.5, 0.9]), torch.tensor([0.8, 7.0, 3.0])
     reward, terminal = torch.tensor([0.0, 0.0, 1.0]), torch.tensor([False, False, True])
     # Targets: .5 · .8; .5 · 1, for no value is above 1; 1, for nothing follows. Above by .4, 0 and .1.
@@ -29,20 +29,20 @@ def test_the_value_loss_by_hand() -> None:
 
 
 def test_the_bootstrap_comes_from_the_slow_copies() -> None:
-    method, batch = made("cta"), image_batch()
+    method, batch = make_method("cta"), image_batch()
     before = method.compute_loss(batch).loss.item()
-    for parameter in [*method._slow_state.parameters(), *method._slow_psi.parameters()]:
+    for parameter in [*method._target_state.parameters(), *method._target_psi.parameters()]:
         parameter.data += 0.05
     assert method.compute_loss(batch).loss.item() != before
     method.compute_loss(batch).loss.backward()
-    assert all(one.grad is None for one in method._slow_psi.parameters())
+    assert all(one.grad is None for one in method._target_psi.parameters())
     assert all(one.grad is not None for one in [*method._psi.parameters(), *method._state.parameters()])
 
 
 def test_task_and_state_meet_bilinearly() -> None:
     """Twice the state's part is twice the result; so is twice the task's."""
-    method = made("cta", bottleneck_dim=None)
-    method.of_state.bias.data.zero_()
+    method = make_method("cta", bottleneck_dim=None)
+    method.state_projection.bias.data.zero_()
     change, state = torch.randn(3, 32), torch.randn(3, 32)
     seen = method.encode_task(torch.cat([change, state], -1))
     torch.testing.assert_close(method.encode_task(torch.cat([2 * change, state], -1)), 2 * seen)
@@ -50,9 +50,9 @@ def test_task_and_state_meet_bilinearly() -> None:
 
 
 def test_the_task_is_a_difference_of_fields() -> None:
-    method, batch = made("cta", bottleneck_dim=None), image_batch()
-    change = normalised(method.psi(batch.goal) - method.psi(batch.initial_state))
-    expected = method.of_task(change) * method.of_state(method.state_features(batch.state))
+    method, batch = make_method("cta", bottleneck_dim=None), image_batch()
+    change = layer_normed(method.psi(batch.goal) - method.psi(batch.initial_state))
+    expected = method.task_projection(change) * method.state_projection(method.state_features(batch.state))
     torch.testing.assert_close(method.compute_loss(batch).critic_task, expected)
     torch.testing.assert_close(
         method.phi(batch.initial_state, batch.goal), method.psi(batch.goal) - method.psi(batch.initial_state)
@@ -63,7 +63,7 @@ def test_one_batch_can_be_fitted() -> None:
     """Where every transition is the last, the value to learn is the reward: the optimum is 0."""
     batch = image_batch()
     batch = replace(batch, terminal=torch.ones_like(batch.terminal), reward=(torch.arange(8) % 2).float())
-    losses = fitted(made("cta"), batch, 80)
+    losses = fit(make_method("cta"), batch, 80)
     assert losses[0] > 0.1
     assert losses[-1] < 0.005
 
@@ -71,5 +71,5 @@ def test_one_batch_can_be_fitted() -> None:
 def test_settings_are_checked() -> None:
     for name in ("value_discount", "expectile", "tau"):
         settings: dict[str, Any] = {name: 1.5}
-        with pytest.raises(GCBError, match=f"{name} is 1.5; it must lie above 0 and not beyond 1"):
-            made("cta", **settings)
+        with pytest.raises(GCBError, match=f"{name} is 1.5"):
+            make_method("cta", **settings)

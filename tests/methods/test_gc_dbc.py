@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.batches import VECTORS, encoder_gradient, fitted, image_batch, made, vector_batch
+from helpers.batches import VECTORS, encoder_gradient, fit, image_batch, make_method, vector_batch
 from torch import Tensor, nn
 
 from gcb.errors import GCBError
@@ -32,7 +32,7 @@ class Constant(nn.Module):
 
 def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"metric_discount": 0.5, "scale_reward": False, "tau": None, "phi_weight": 2.0, "size": 2}
-    method = made("gc_dbc", VECTORS, **settings)
+    method = make_method("gc_dbc", VECTORS, **settings)
     method._phi, method.action_decoder = Difference(), Constant(0.5, 0.0)
     method.reward_decoder.layers = Constant(0.25)
     goal, state, following = torch.zeros(2, 7), torch.zeros(2, 7), torch.zeros(2, 7)
@@ -48,9 +48,9 @@ def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_target_has_no_gradient_and_follows() -> None:
-    method, batch = made("gc_dbc", tau=0.5, rl_gradient="none"), image_batch()
+    method, batch = make_method("gc_dbc", tau=0.5, rl_gradient="none"), image_batch()
     assert encoder_gradient(method, method.compute_loss(batch).actor_task) == 0
-    slow, fast = next(method._slow.parameters()), next(method._phi.parameters())
+    slow, fast = next(method._target.parameters()), next(method._phi.parameters())
     before = slow.clone()
     fast.data += 1
     method.after_step()
@@ -60,14 +60,14 @@ def test_the_target_has_no_gradient_and_follows() -> None:
 
 def test_one_batch_can_be_fitted() -> None:
     """The optimum is 0: a metric of the batch's rewards and actions, rewards and actions decoded."""
-    method = made("gc_dbc", VECTORS, tau=None)
-    losses = fitted(method, vector_batch(), 150)
+    method = make_method("gc_dbc", VECTORS, tau=None)
+    losses = fit(method, vector_batch(), 150)
     assert losses[0] > 0.3
     assert max(losses[-5:]) < 0.02
 
 
 def test_without_an_action_gap_there_is_no_action_decoder() -> None:
-    assert made("gc_dbc", policy_distance_weight=0.0).action_decoder is None
+    assert make_method("gc_dbc", policy_distance_weight=0.0).action_decoder is None
 
 
 def test_in_the_paper_it_has_the_papers_metric_and_the_critics_gradient() -> None:
@@ -84,15 +84,15 @@ def test_in_the_paper_it_has_the_papers_metric_and_the_critics_gradient() -> Non
 
 def test_it_has_no_state_embedding() -> None:
     with pytest.raises(NotImplementedError, match="gc_dbc has no state embedding ψ"):
-        made("gc_dbc").psi(image_batch().state)
+        make_method("gc_dbc").psi(image_batch().state)
 
 
 def test_settings_are_checked() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"metric_discount": 0.0}, "metric_discount is 0.0; it must lie above 0"),
+        ({"metric_discount": 0.0}, "metric_discount is 0.0"),
         ({"tau": 2.0}, "tau is 2.0"),
         ({"policy_distance_weight": -1.0}, "policy_distance_weight is -1.0"),
     ]
     for settings, message in wrong:
         with pytest.raises(GCBError, match=message):
-            made("gc_dbc", **settings)
+            make_method("gc_dbc", **settings)

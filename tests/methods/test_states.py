@@ -2,16 +2,16 @@
 
 import pytest
 import torch
-from helpers.batches import image_batch, made
+from helpers.batches import image_batch, make_method
 
 from gcb.errors import GCBError
 from gcb.methods.baseline import StateConfig
-from gcb.methods.components import normalised
+from gcb.models.networks import layer_normed
 from gcb.runs.config import make_config
 
 
 def test_the_pair_from_the_first_frame_stays_where_it_is() -> None:
-    method, batch = made("pixel", bottleneck_dim=None), image_batch()
+    method, batch = make_method("pixel", bottleneck_dim=None), image_batch()
     features = method.compute_loss(batch)
     psi = method.state_features
     assert not method.task_depends_on_state
@@ -20,7 +20,7 @@ def test_the_pair_from_the_first_frame_stays_where_it_is() -> None:
 
 
 def test_the_papers_pair_moves_with_the_state() -> None:
-    method, batch = made("pixel", bottleneck_dim=None, condition="current_pair"), image_batch()
+    method, batch = make_method("pixel", bottleneck_dim=None, condition="current_pair"), image_batch()
     features, psi = method.compute_loss(batch), method.state_features
     assert method.task_depends_on_state
     assert method.extra_frames == frozenset()
@@ -29,16 +29,16 @@ def test_the_papers_pair_moves_with_the_state() -> None:
 
 
 def test_a_goal_alone_is_inferred_from_an_example_by_arithmetic() -> None:
-    method, batch = made("pixel", bottleneck_dim=None, condition="goal"), image_batch()
+    method, batch = make_method("pixel", bottleneck_dim=None, condition="goal"), image_batch()
     psi, example = method.state_features, (batch.next_state, batch.goal)
     torch.testing.assert_close(method.compute_loss(batch).critic_task, psi(batch.goal))
     inferred = psi(batch.initial_state) + psi(batch.goal) - psi(batch.next_state)
     seen = method.analogy_features(batch.initial_state, batch.state, example)
-    torch.testing.assert_close(seen, normalised(inferred))
+    torch.testing.assert_close(seen, layer_normed(inferred))
 
 
 def test_contradictions_are_named() -> None:
-    with pytest.raises(GCBError, match="condition 'goal' uses no pair"):
+    with pytest.raises(GCBError, match="condition is 'goal'"):
         StateConfig(condition="goal")
     with pytest.raises(GCBError, match="bottleneck_dim is 0"):
         StateConfig(bottleneck_dim=0)
@@ -47,7 +47,7 @@ def test_contradictions_are_named() -> None:
 
 
 def test_the_actor_trains_the_passage_even_when_its_gradient_ends_there() -> None:
-    method = made("vae", rl_gradient="none")
+    method = make_method("vae", rl_gradient="none")
     features = method.compute_loss(image_batch())
     features.actor_task.square().sum().backward()
     assert all(one.grad is not None and one.grad.abs().sum() > 0 for one in method.bottleneck.parameters())
@@ -56,7 +56,7 @@ def test_the_actor_trains_the_passage_even_when_its_gradient_ends_there() -> Non
 
 
 def test_the_actors_task_is_noisy_and_the_critics_is_not() -> None:
-    method, batch = made("pixel"), image_batch()
+    method, batch = make_method("pixel"), image_batch()
     torch.manual_seed(0)
     one, other = method.compute_loss(batch), method.compute_loss(batch)
     assert not torch.equal(one.actor_task, other.actor_task)
@@ -69,7 +69,7 @@ def test_rad_is_pixel_but_for_the_augmentation() -> None:
         assert pixel.method_config == rad.method_config
         assert (pixel.random_shift, rad.random_shift) == (there, here)
     batch = image_batch()
-    one, other = made("pixel").compute_loss(batch), made("rad").compute_loss(batch)
+    one, other = make_method("pixel").compute_loss(batch), make_method("rad").compute_loss(batch)
     assert torch.equal(one.critic_task, other.critic_task)
     assert one.loss.item() == other.loss.item() == 0.0
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from gcb.errors import GCBError
-from gcb.models.iql import IQL, Actor, IQLConfig, Transition, expectile_loss
+from gcb.models.iql import IQL, Actor, IQLConfig, Transition
+from gcb.models.losses import expectile_loss
 
 
 class Lookup(nn.Module):

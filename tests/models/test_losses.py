@@ -25,8 +25,8 @@ def test_distances(norm, expected):
         ("l2", "l2", {}, (5 - 1 - 0.5 * 2) ** 2),
         ("mean_l1", "mean_l1", {}, (3.5 - 1 - 0.5 * 1) ** 2),
         ("mean_l1", "mean_l1", {"reward_weight": 0.5}, (3.5 - 0.5 - 0.5 * 1) ** 2),
-        ("l1", "l2", {"policy_gap": torch.tensor([2.0, 2.0])}, (7 - 3 - 0.5 * 2) ** 2),
-        ("l1", "l2", {"reward_weight": 0.5, "policy_gap": torch.tensor([2.0, 2.0])}, (7 - 1.5 - 0.5 * 2) ** 2),
+        ("l1", "l2", {"policy_distance": torch.tensor([2.0, 2.0])}, (7 - 3 - 0.5 * 2) ** 2),
+        ("l1", "l2", {"reward_weight": 0.5, "policy_distance": torch.tensor([2.0, 2.0])}, (7 - 1.5 - 0.5 * 2) ** 2),
     ],
 )
 def test_phi_loss_by_hand(left, right, options, expected):
@@ -78,7 +78,7 @@ def test_no_gradient_enters_phi_from_psi():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(GCBError, match="l1, l2, mean_l1"):
         distance(PHI, PHI, "l3")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(GCBError, match="two equal ones"):
+    with pytest.raises(GCBError, match=r"shapes \(2, 2\) and \(2, 1\)"):
         distance(PHI, PHI[:, :1], "l1")
     with pytest.raises(GCBError, match="phi, reward and permutation"):
         phi_loss(PHI, NEXT, REWARD[:, None], SWAP, discount=0.5)

@@ -1,15 +1,26 @@
-"""Encoders: shapes from the observation, and the same result as the plain way of computing it."""
+"""Encoders, decoders and target networks: shapes, and the same results as straightforward code."""
 
 import pytest
 import torch
 from torch import nn
 
 from gcb.errors import GCBError
-from gcb.models.networks import ENCODERS, ImageEncoder, encoder, mlp, parameters_size
+from gcb.models.networks import (
+    ENCODERS,
+    ImageEncoder,
+    as_images,
+    as_target,
+    decoder,
+    encoder,
+    make_target,
+    mlp,
+    parameter_count,
+    soft_update,
+)
 
 
-def plain_forward(network: ImageEncoder, *images: torch.Tensor) -> torch.Tensor:
-    """What the encoder means, as one would first write it: scaled pixels side by side, channels first."""
+def reference_forward(network: ImageEncoder, *images: torch.Tensor) -> torch.Tensor:
+    """The encoder written straightforwardly: scaled pixels side by side, channels first."""
     hidden = (torch.cat(images, -1).float() / 255 - 0.5).permute(0, 3, 1, 2).contiguous()
     for layer in network.convolutions:
         assert isinstance(layer, nn.Conv2d)
@@ -18,29 +29,27 @@ def plain_forward(network: ImageEncoder, *images: torch.Tensor) -> torch.Tensor:
     return network.norm(network.linear(hidden.flatten(1)))
 
 
-@pytest.mark.parametrize("kind", ENCODERS)
+@pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.parametrize("stacked", [1, 2])
-def test_the_fast_way_is_the_plain_way(kind: str, stacked: int) -> None:
+def test_encoder_equals_the_reference_forward_and_backward(name: str, stacked: int) -> None:
     torch.manual_seed(0)
-    network = encoder(kind, (48, 64, 3), 10, stacked=stacked)
+    network = encoder(name, (48, 64, 3), 10, stacked=stacked)
     assert isinstance(network, ImageEncoder)
     images = [torch.randint(256, (5, 48, 64, 3), dtype=torch.uint8) for _ in range(stacked)]
-    fast, plain = network(*images), plain_forward(network, *images)
-    assert fast.shape == (5, 10)
-    torch.testing.assert_close(fast, plain, atol=1e-4, rtol=1e-4)
+    output, reference = network(*images), reference_forward(network, *images)
+    assert output.shape == (5, 10)
+    torch.testing.assert_close(output, reference, atol=1e-4, rtol=1e-4)
 
     weights = list(network.parameters())
-    direction = torch.randn_like(fast)
-    for one, other in zip(
-        torch.autograd.grad((fast * direction).sum(), weights),
-        torch.autograd.grad((plain * direction).sum(), weights),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
+    direction = torch.randn_like(output)
+    gradients, reference_gradients = (
+        torch.autograd.grad((result * direction).sum(), weights) for result in (output, reference)
+    )
+    torch.testing.assert_close(gradients, reference_gradients, atol=1e-3, rtol=1e-3)
 
 
-def test_the_papers_encoder_has_the_papers_size() -> None:
-    """facts.md §2: 21 × 21 × 32 = 14,112 numbers before the linear layer, 34 M multiply-adds."""
+def test_paper_encoder_has_the_papers_size() -> None:
+    """21 × 21 × 32 = 14,112 features before the linear layer, 34 M multiply-adds."""
     network = encoder("paper", (64, 64, 3), 256)
     assert isinstance(network, ImageEncoder)
     assert network.linear.in_features == 14_112
@@ -49,14 +58,14 @@ def test_the_papers_encoder_has_the_papers_size() -> None:
     assert multiply_adds + 14_112 * 256 == pytest.approx(34e6, rel=0.05)
 
 
-def test_the_input_is_not_changed() -> None:
+def test_encoder_does_not_change_its_input() -> None:
     image = torch.randint(256, (2, 64, 64, 3), dtype=torch.uint8)
     before = image.clone()
     encoder("small", (64, 64, 3), 8)(image)
     assert torch.equal(image, before)
 
 
-def test_a_layer_norm_only_by_choice() -> None:
+def test_layer_norm_is_optional() -> None:
     image = torch.randint(256, (4, 64, 64, 3), dtype=torch.uint8)
     features = encoder("small", (64, 64, 3), 32)(image)
     torch.testing.assert_close(features.mean(1), torch.zeros(4), atol=1e-5, rtol=0)
@@ -65,22 +74,67 @@ def test_a_layer_norm_only_by_choice() -> None:
     assert without.std(1).mean() < 0.5
 
 
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("shape", [(64, 64, 3), (48, 65, 1), (32, 32, 3)])
+def test_decoded_images_have_the_observations_shape(name: str, shape: tuple[int, int, int]) -> None:
+    network = decoder(name, shape, 10)
+    image = torch.randint(256, (2, *shape), dtype=torch.uint8)
+    assert network(torch.randn(2, 10)).shape == as_target(image).shape
+
+
+def test_decoder_is_about_as_large_as_its_encoder() -> None:
+    sizes = (parameter_count(network("small", (64, 64, 3), 256)) for network in (encoder, decoder))
+    assert next(sizes) == pytest.approx(next(sizes), rel=0.4)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_every_decoded_pixel_depends_on_the_code(name: str) -> None:
+    torch.manual_seed(0)
+    image, other = decoder(name, (64, 64, 3), 16)(torch.randn(2, 16))
+    assert ((image - other).abs().sum(0) > 0).all()
+
+
+def test_vectors_are_decoded_without_scaling() -> None:
+    assert decoder("small", (7,), 5)(torch.randn(3, 5)).shape == (3, 7)
+    vectors = torch.randn(3, 7, dtype=torch.float64)
+    torch.testing.assert_close(as_target(vectors), vectors.float())
+
+
+def test_as_images_inverts_as_target() -> None:
+    image = torch.arange(2 * 3 * 4 * 3, dtype=torch.uint8).view(2, 3, 4, 3)
+    target = as_target(image)
+    assert target.shape == (2, 3, 3, 4)
+    assert target[0, 1, 0, 0].item() == pytest.approx(1 / 255 - 0.5)
+    assert torch.equal(as_images(target), image)
+    assert as_images(torch.full((1, 3, 1, 1), 7.0)).tolist() == [[[[255, 255, 255]]]]
+
+
+def test_target_follows_at_rate_tau_and_is_not_trained() -> None:
+    source = nn.Linear(1, 1, bias=False)
+    source.weight.data.fill_(1.0)
+    target = make_target(source)
+    source.weight.data.fill_(5.0)
+    soft_update(target, source, 0.25)
+    assert target.weight.item() == pytest.approx(0.75 * 1 + 0.25 * 5)
+    assert not target.weight.requires_grad
+
+
 def test_vectors_go_through_a_perceptron() -> None:
     network = encoder("small", (7,), 12, stacked=2)
     assert network(torch.randn(3, 7, dtype=torch.float64), torch.randn(3, 7)).shape == (3, 12)
     assert network(torch.randn(3, 7), torch.randn(3, 7)).dtype == torch.float32
 
 
-def test_a_perceptrons_layers() -> None:
+def test_layers_of_a_perceptron() -> None:
     layers = mlp([4, 8, 2], final_norm=True)
     assert [type(layer).__name__ for layer in layers] == ["Linear", "ReLU", "Linear", "LayerNorm"]
-    assert parameters_size(mlp([4, 8, 2])) == 4 * 8 + 8 + 8 * 2 + 2
+    assert parameter_count(mlp([4, 8, 2])) == 4 * 8 + 8 + 8 * 2 + 2
 
 
-def test_impossible_observations_are_named() -> None:
-    with pytest.raises(GCBError, match="8×8 pixels are too small"):
+def test_unusable_observations_are_refused() -> None:
+    with pytest.raises(GCBError, match="8×8 pixels"):
         encoder("paper", (8, 8, 3), 16)
     with pytest.raises(GCBError, match=r"shape \(4, 4\)"):
         encoder("small", (4, 4), 16)
-    with pytest.raises(GCBError, match=r"'huge'; choose one of paper, small"):
+    with pytest.raises(GCBError, match=r"'huge'.*paper, small"):
         encoder("huge", (64, 64, 3), 16)

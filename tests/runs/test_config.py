@@ -116,7 +116,7 @@ def test_the_same_checks_hold_for_settings_given_in_python() -> None:
         make_config("gcbc", "smoke", {"iql": {"taux": 1}})
     with pytest.raises(GCBError, match="no preset 'large'; accepted: paper, laptop, laptop_video, smoke"):
         make_config("gcbc", "large")
-    with pytest.raises(GCBError, match="gcbc needs a CloningConfig"):
+    with pytest.raises(GCBError, match="gcbc needs a BCConfig"):
         TrainConfig("gcbc", {"size": 3})
     with pytest.raises(GCBError, match=r"method_config\.size is 0"):
         make_config("gcbc", "smoke", {"method_config": {"size": 0}})
