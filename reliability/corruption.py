@@ -1,4 +1,7 @@
-"""Random damage to datasets, runs, analyses and sweeps: a correct result or a message, never a third thing."""
+"""Random damage to datasets, runs, analyses and sweeps: a correct result or a message, never a traceback.
+
+A wrong result is accepted only from a damaged JSON or YAML file, or image: they carry no hash.
+"""
 
 import io
 import shutil
@@ -93,13 +96,13 @@ def _tried(part: Part, house: Path, copy: Path, times: int, rng: np.random.Gener
     outcomes: Counter[str] = Counter()
     wrong = [f"undamaged: {name}: {found[1]}" for name, found in expected.items() if found[0] != "result"]
     for _ in range(times):
-        done = damage.some(_copied(house / part.folder, copy), rng)
+        done, excused = damage.some(_copied(house / part.folder, copy), rng)
         damaged = copy.with_name("damaged")
         shutil.rmtree(damaged, ignore_errors=True)
         copy.rename(damaged)
         for name, use in part.uses.items():
             kind, found = _used(use, _copied(damaged, copy))
-            if kind == "broken" or (part.strict and kind == "result" and found != expected[name][1]):
+            if kind == "broken" or (part.strict and not excused and kind == "result" and found != expected[name][1]):
                 wrong.append(f"{done}; {name}: {found if kind == 'broken' else 'another result, and no message'}")
             outcomes["said what is wrong" if kind == "told" else "correct result"] += 1
     said = f"{counted(outcomes.items())}, by {', '.join(part.uses)}"

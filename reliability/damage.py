@@ -6,14 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
+TEXT = (".json", ".jsonl", ".yaml", ".csv", ".png")
+"""Files without a hash: a value that became another valid value goes unnoticed."""
 
-def some(folder: Path, rng: np.random.Generator) -> str:
-    """Damage one file below a folder, drawn at random, in a way drawn at random; say what was done."""
+
+def some(folder: Path, rng: np.random.Generator) -> tuple[str, bool]:
+    """Damage one random file in a random way; return what was done, and whether other results may come of it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     path = files[rng.integers(len(files))]
     way = WAYS[rng.integers(len(WAYS))]
     way(path, files, rng)
-    return f"{way.__name__.strip('_').replace('_', ' ')} in {path.relative_to(folder)}"
+    return f"{way.__name__.strip('_').replace('_', ' ')} in {path.relative_to(folder)}", path.suffix in TEXT
 
 
 def _a_flipped_bit(path: Path, files: list[Path], rng: np.random.Generator) -> None:

@@ -15,7 +15,7 @@ from gcb.data import CollectConfig, collect, open_dataset
 from gcb.data.format import MANIFEST, PARTIAL
 from gcb.data.output_dir import JOURNAL
 from gcb.errors import GCBError
-from gcb.runs.run_dir import POINTER, RECORD, Run, read_results
+from gcb.runs.run_dir import CHECKPOINT, RECORD, Run, read_results
 from gcb.training.trainer import train
 from gcb.utils.files import directory_lock, read_json
 from reliability import stage
@@ -137,7 +137,7 @@ def _training(data: Path) -> Work:
 
 
 def _look_at_run(out: Path) -> tuple[str, float]:
-    if not (out / RECORD).is_file() or not (out / POINTER).is_file():
+    if not (out / RECORD).is_file() or not (out / CHECKPOINT).is_file():
         return "before the first checkpoint", 0.0
     found = Run(out)
     _, checkpoint = found.weights()

@@ -23,7 +23,7 @@ from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate_run
 from gcb.report.report import write_report
 from gcb.runs.config import read_config
-from gcb.runs.run_dir import CONFIG, EVAL, POINTER, RECORD, Run
+from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Run
 from gcb.sweep.folder import Folder
 from gcb.sweep.grid_file import read_grid
 from gcb.utils.files import read_json, write_json
@@ -82,11 +82,11 @@ def _checkpoints(made: Path, place: Path, harm: Harmful) -> Iterator[Offer]:
     for number, (kind, content) in enumerate(contents.items()):
         for role, use in (("weights", gcb.load), ("state", lambda path: Run(path).state())):
             copy = shutil.copytree(made, place / f"{role}{number}")
-            pointer = read_json(copy / POINTER)
-            entry = pointer["files"][role]
+            pointer = read_json(copy / CHECKPOINT)
+            entry = pointer[role]
             (copy / entry["name"]).write_bytes(content)
             entry |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            write_json(copy / POINTER, pointer)
+            write_json(copy / CHECKPOINT, pointer)
             yield f"{kind} as {role}", lambda use=use, copy=copy: use(copy)
 
 
@@ -140,7 +140,7 @@ def _texts(made: Path, folder: Path, harm: Harmful) -> Iterator[Offer]:
     for name, use in (
         (CONFIG, gcb.load),
         (RECORD, gcb.load),
-        (POINTER, gcb.load),
+        (CHECKPOINT, gcb.load),
         (EVAL, lambda path: write_report([path], folder / "report.html")),
     ):
         yield f"pickle as {name}", lambda name=name, use=use: _with(made, folder, name, content, use)
@@ -164,9 +164,9 @@ def _ways_out(made: Path, data: Path, folder: Path) -> Iterator[Offer]:
     """Names in files and archives that point elsewhere; whatever they point at is left alone."""
     for number, name in enumerate(("../weights.safetensors", "/etc/hostname", "sub/weights.safetensors")):
         copy = shutil.copytree(made, folder / f"out{number}")
-        pointer = read_json(copy / POINTER)
-        pointer["files"]["weights"]["name"] = name
-        write_json(copy / POINTER, pointer)
+        pointer = read_json(copy / CHECKPOINT)
+        pointer["weights"]["name"] = name
+        write_json(copy / CHECKPOINT, pointer)
         yield f"{name} in checkpoint.json", lambda copy=copy: gcb.load(copy)
     for number, name in enumerate(("../frames.npy", "/frames.npy")):
         copy = shutil.copytree(data, folder / f"listed{number}")

@@ -174,13 +174,8 @@ class TaskPolicy:
 def load(run: str | os.PathLike[str], device: str = "cpu") -> Agent:
     """The agent of a run, as its last checkpoint has it. Nothing in the folder is executed."""
     folder = Run(run)
-    try:
-        shapes = Shapes(
-            tuple(folder.record["data"]["shapes"]["observation"]), folder.record["data"]["shapes"]["action"]
-        )
-        method, iql = build(folder.config, shapes)
-    except (KeyError, TypeError) as error:
-        raise GCBError(f"{folder.path}: run.json is damaged ({error!r})") from error
+    shapes = folder.dataset.shapes
+    method, iql = build(folder.config, shapes)
     modules = torch.nn.ModuleDict({"method": method, "iql": iql})
     weights, checkpoint = folder.weights()
     try:

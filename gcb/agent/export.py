@@ -12,6 +12,7 @@ The folder is a run without what going on with the training would need: `gcb.loa
 import os
 import platform
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ import gcb
 from gcb.agent.agent import Agent, load
 from gcb.errors import GCBError
 from gcb.methods import METHODS
-from gcb.runs.run_dir import CONFIG, EVAL, POINTER, RECORD, Checkpoint, Run, read_results
+from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Checkpoint, Run, read_results
+from gcb.utils.dataclass_io import to_dict
 from gcb.utils.files import read_json, staged_dir, write_atomically, write_json
 from gcb.utils.progress import duration
 
@@ -50,17 +52,15 @@ def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, onnx
 def _fill(run: Run, folder: Path) -> None:
     """The files of a run that using it needs; of its dataset the name, not its place on this machine."""
     content, checkpoint = run.weights_file()
-    entry = checkpoint.files["weights"]
-    pointer = {**read_json(run.path / POINTER), "files": {"weights": entry}}
-    record = dict(run.record)
-    path = record["data"].get("path")
-    record["data"] = {**record["data"], "path": None, "name": Path(path).name if path else None}
-    write_atomically(folder / entry["name"], content)
+    entry = checkpoint.weights
+    path = run.dataset.path
+    data = replace(run.dataset, path=None, name=Path(path).name if path else None)
+    write_atomically(folder / entry.name, content)
     write_atomically(folder / CONFIG, (run.path / CONFIG).read_bytes())
-    write_json(folder / RECORD, record)
+    write_json(folder / RECORD, {**read_json(run.path / RECORD), "data": to_dict(data)})
     if results := read_results(run.path):
         write_json(folder / EVAL, results)
-    write_json(folder / POINTER, pointer)
+    write_json(folder / CHECKPOINT, to_dict(replace(checkpoint, state=None)))
 
 
 def model_card(agent: Agent, name: str, onnx: bool = False) -> str:
@@ -80,8 +80,8 @@ def _summary(agent: Agent, checkpoint: Checkpoint) -> Iterator[str]:
     """What it is and what it was trained on."""
     run = agent.run
     assert run is not None, "a card needs a run"
-    data, method = run.record["data"], METHODS[run.config.method]
-    world = data.get("config", {}).get("env", "a world that the dataset does not name")
+    data, method = run.dataset, METHODS[run.config.method]
+    world = data.config.get("env", "a world that the dataset does not name")
     shape = "×".join(map(str, agent.shapes.observation))
     kind = f"images of {shape}" if len(agent.shapes.observation) == 3 else f"vectors of {shape} numbers"
     told = "a goal, or an example (s_a, g_a) of what to do" if method.supports_analogy else "a goal"
@@ -91,17 +91,16 @@ def _summary(agent: Agent, checkpoint: Checkpoint) -> Iterator[str]:
     rows = {
         "method": f"{method.name}: {method.summary} ({method.paper})",
         "env": str(world),
-        "dataset": f"{data.get('transitions', 0):,} transitions{_collected(data)}",
-        "its fingerprint": str(data.get("fingerprint")),
+        "dataset": f"{data.transitions:,} transitions{_collected(data.config)}",
+        "its fingerprint": data.fingerprint,
         "training": f"{checkpoint.step:,} steps in {duration(checkpoint.seconds)}, seed {run.config.seed}",
     }
     yield from ("| | |", "|---|---|")
     yield from (f"| {key} | {value} |" for key, value in rows.items())
 
 
-def _collected(data: Mapping[str, Any]) -> str:
+def _collected(config: Mapping[str, Any]) -> str:
     """How the dataset came about, if it says so."""
-    config = data.get("config", {})
     if "source" in config:
         return f", imported from {config['source'].get('name')}"
     return f" of an expert with noise {config['noise']:g}, seed {config['seed']}" if "noise" in config else ""
@@ -143,6 +142,6 @@ def _use(agent: Agent, name: str, onnx: bool) -> Iterator[str]:
 
 
 def _versions(run: Run) -> Iterator[str]:
-    yield f"gcb {run.record.get('gcb')} (training), {gcb.__version__} (export)"
+    yield f"gcb {run.gcb_version} (training), {gcb.__version__} (export)"
     yield f"torch {version('torch')}, Python {platform.python_version()}"
     yield f"every setting is in {CONFIG}"

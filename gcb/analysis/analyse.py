@@ -109,7 +109,7 @@ class Analysis:
 
     def analyse_scenes(self, options: Mapping[str, Any], workers: int) -> None:
         """Evaluate analogy arithmetic on fresh scenes."""
-        config = self.run.record["data"].get("config", {})
+        config = self.run.dataset.config
         if "psi" in self.missing:
             self.skipped["arithmetic"] = self.missing["psi"]
             return
@@ -155,7 +155,7 @@ class Analysis:
             "step": self.agent.step,
             "seed": self.seed,
             "data": None if self.dataset.path is None else str(self.dataset.path),
-            "training_data": fingerprint(self.dataset) == self.run.record["data"].get("fingerprint"),
+            "training_data": fingerprint(self.dataset) == self.run.dataset.fingerprint,
             "size": asdict(self.size),
         }
         numbers = {"about": about, "skipped": self.skipped, **self.numbers}
@@ -205,14 +205,14 @@ class Analysis:
 
 def _open_data(run: Run, data: str | os.PathLike[str] | None) -> Dataset:
     """Open the dataset at `data`, or the run's training data; its observations must have the shape the run expects."""
-    path = data if data is not None else run.record["data"].get("path")
+    path = data if data is not None else run.dataset.path
     if path is None:
         raise GCBError(f"{run.path} was trained on data in memory; name a dataset with --data DIR")
     if data is None and not Path(path).is_dir():
         raise GCBError(f"the training data of {run.path} is no longer at {path}; name its directory with --data DIR")
     dataset = open_dataset(path)
     dataset.verify()
-    actual, expected = list(shapes_of(dataset).observation), list(run.record["data"]["shapes"]["observation"])
+    actual, expected = list(shapes_of(dataset).observation), list(run.dataset.shapes.observation)
     if actual != expected:
         raise GCBError(f"{path} has observations {tuple(actual)}; {run.path} was trained on {tuple(expected)}")
     return dataset

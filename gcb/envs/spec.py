@@ -41,9 +41,8 @@ class EnvSpec:
             raise GCBError(f"{self.env} was given options {options}, but {error}{hint}") from error
 
 
-def recorded_env_spec(record: Mapping[str, Any]) -> EnvSpec:
-    """Return the environment in which a run's dataset was collected, given the run's record."""
-    config = record.get("data", {}).get("config", {})
-    if "env" not in config:
+def recorded_env_spec(config: Mapping[str, Any]) -> EnvSpec:
+    """Return the environment in which a dataset was collected, given the dataset's configuration."""
+    if not isinstance(config.get("env"), str):
         raise GCBError("the agent's dataset does not name its environment; give one: EnvSpec(env, options)")
     return EnvSpec(config["env"], config.get("options", {}), get_adapter(config.get("adapter", "gcb")))

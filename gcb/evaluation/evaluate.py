@@ -177,7 +177,7 @@ def _write(run: Run, result: Result) -> None:
 
 def env_spec_of(agent: Agent) -> EnvSpec:
     """The world that the dataset of an agent's run was collected in."""
-    return recorded_env_spec(agent.run.record if agent.run else {})
+    return recorded_env_spec(agent.run.dataset.config if agent.run else {})
 
 
 def modes_of(agent: Agent, env_spec: EnvSpec) -> tuple[str, ...]:

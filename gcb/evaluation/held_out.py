@@ -79,7 +79,7 @@ def _check(agent: Agent, dataset: Dataset, transitions: int) -> None:
             f"{name} has observations {found.observation} and actions of {found.action} numbers; "
             f"the agent was trained on {wanted.observation} and {wanted.action}."
         )
-    if agent.run is not None and agent.run.record["data"].get("fingerprint") == fingerprint(dataset):
+    if agent.run is not None and agent.run.dataset.fingerprint == fingerprint(dataset):
         raise GCBError(f"{name} is what the agent was trained on; give it data that it has not seen.")
 
 

@@ -73,7 +73,7 @@ class Session:
     def status(self) -> dict[str, Any]:
         """Describe the run for the page."""
         agent, tasks = self.agent, () if self.simulators is None else self.simulators.renderer.layout.tasks
-        config = agent.run.record["data"].get("config", {}) if agent.run else {}
+        config = agent.run.dataset.config if agent.run else {}
         return {
             "method": agent.method.name,
             "summary": agent.method.summary,
@@ -200,7 +200,7 @@ def _success_rates(run: Path) -> dict[str, float]:
 
 
 def _data_path(agent: Agent, data: Path | None) -> Path:
-    recorded = agent.run.record["data"].get("path") if agent.run else None
+    recorded = agent.run.dataset.path if agent.run else None
     if data is not None:
         return data
     if recorded is None:

@@ -141,7 +141,7 @@ def _cache_key(agent: Agent, dataset: Dataset, count: int) -> str:
     checkpoint = agent.run.checkpoint() if agent.run else None
     if checkpoint is None or checkpoint.step != agent.step:
         raise GCBError("the map was not cached: the run has a newer checkpoint than the loaded agent")
-    weights = checkpoint.files["weights"]["sha256"]
+    weights = checkpoint.weights.sha256
     return json.dumps({"weights": weights, "data": fingerprint(dataset), "count": count, "seed": SEED, "version": 1})
 
 

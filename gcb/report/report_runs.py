@@ -175,12 +175,12 @@ def _origin(entry: Entry) -> tuple[str, ...]:
     checkpoint, data = entry.checkpoint, entry.data
     steps = "none yet" if checkpoint is None else f"{checkpoint.step:,} of {entry.run.config.steps:,}"
     time = "" if checkpoint is None else duration(checkpoint.seconds)
-    record = entry.run.record["data"]
-    parts = [str(data.get("env") or record.get("path") or "own data"), f"{record.get('transitions', 0):,} transitions"]
+    record = entry.run.dataset
+    parts = [str(data.get("env") or record.path or "own data"), f"{record.transitions:,} transitions"]
     parts += ["video"] if entry.video else []
     parts += [f"seed {data['seed']}"] if "seed" in data else []
-    parts.append(f"SHA-256 {str(record.get('fingerprint'))[:12]}")
-    made = str(entry.run.record.get("gcb", "?"))
+    parts.append(f"SHA-256 {record.fingerprint[:12]}")
+    made = entry.run.gcb_version
     return (entry.name, entry.run.config.method, str(entry.seed), steps, time, ", ".join(parts), made)
 
 

@@ -57,13 +57,13 @@ class Entry:
     @property
     def data(self) -> Mapping[str, Any]:
         """How its dataset was collected."""
-        return self.run.record["data"].get("config") or {}
+        return self.run.dataset.config
 
     @property
     def env(self) -> str:
         """The world's short name; of others their own, or where the data lay."""
         env = self.data.get("env") or ""
-        return ENV_NAMES.get(env, env) or Path(self.run.record["data"].get("path") or "own data").name
+        return ENV_NAMES.get(env, env) or Path(self.run.dataset.path or "own data").name
 
     @property
     def video(self) -> bool:
@@ -172,7 +172,7 @@ def learned_settings(entry: Entry) -> str:
 
 
 def _key(entry: Entry) -> str:
-    return repr((learned_settings(entry), entry.run.record["data"].get("fingerprint")))
+    return repr((learned_settings(entry), entry.run.dataset.fingerprint))
 
 
 def _variant(one: Entry, all_of_them: Sequence[Entry]) -> str:

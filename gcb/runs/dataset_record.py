@@ -1,9 +1,9 @@
-"""What a run remembers of its dataset: enough to know it again, and to build its world for an evaluation."""
+"""What a run records about its dataset: enough to recognise it, and to build its environment for evaluation."""
 
 import hashlib
 import json
 import os
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,36 @@ import numpy as np
 from gcb.data import Dataset
 from gcb.errors import GCBError
 from gcb.methods import Shapes
-from gcb.utils.dataclass_io import to_dict
+
+
+@dataclass(frozen=True)
+class DatasetRecord:
+    """A dataset as described in run.json."""
+
+    path: str | None
+    """Where it was when the run began; None if it was in memory, or in an exported agent."""
+    fingerprint: str
+    """SHA-256 of its contents."""
+    shapes: Shapes
+    transitions: int
+    config: dict[str, Any]
+    """How it was collected, as in its manifest."""
+    name: str | None = None
+    """Name of its directory, in an exported agent."""
+
+    def __post_init__(self) -> None:
+        if len(self.shapes.observation) not in (1, 3) or min(*self.shapes.observation, self.shapes.action) < 1:
+            raise GCBError(f"shapes is {self.shapes}; accepted: observations of 1 or 3 dimensions, all sizes above 0.")
+
+
+def record_dataset(dataset: Dataset) -> DatasetRecord:
+    """Return the description of a dataset for run.json."""
+    path = None if dataset.path is None else os.path.abspath(dataset.path)
+    return DatasetRecord(path, fingerprint(dataset), shapes_of(dataset), dataset.transitions, dict(dataset.config))
 
 
 def shapes_of(dataset: Dataset) -> Shapes:
-    """What a method must know of a dataset."""
+    """Return the shapes of a dataset's observations and actions, or raise an error if no method can use them."""
     observation, name = dataset.frames.shape[1:], dataset.path or "the dataset"
     if len(observation) == 3 and dataset.frames.dtype != np.uint8:
         raise GCBError(f"{name} has images of {dataset.frames.dtype}; accepted: uint8.")
@@ -25,19 +50,8 @@ def shapes_of(dataset: Dataset) -> Shapes:
     return Shapes(tuple(observation), dataset.actions.shape[1])
 
 
-def data_record(dataset: Dataset) -> dict[str, Any]:
-    """What a run remembers of its dataset: enough to know it again, and to build its world for an evaluation."""
-    return {
-        "path": None if dataset.path is None else os.path.abspath(dataset.path),
-        "fingerprint": fingerprint(dataset),
-        "shapes": to_dict(asdict(shapes_of(dataset))),
-        "transitions": dataset.transitions,
-        "config": dict(dataset.config),
-    }
-
-
 def fingerprint(dataset: Dataset) -> str:
-    """One hash for all bytes of a dataset, wherever it lies."""
+    """Return one SHA-256 of all arrays of a dataset."""
     if dataset.manifest:
         hashes = {name: entry["sha256"] for name, entry in dataset.manifest["files"].items()}
     else:

@@ -66,14 +66,14 @@ def rows_of(job: RunJob) -> Iterator[Row]:
         "seed": job.config.seed,
         "steps": checkpoint.step,
         "train_seconds": round(checkpoint.seconds, 1),
-        "dataset_hash": run.record["data"]["fingerprint"][:DIGITS],
+        "dataset_hash": run.dataset.fingerprint[:DIGITS],
         "config_hash": config_hash(run.config),
         "eval_seed": job.eval_seed,
         "eval_temperature": job.eval_temperature,
     }
     for mode in job.modes:
         if mode not in job.possible_modes:
-            nothing = {"episodes": 0, "successes": 0, "successes_at_end": 0, "gcb_version": run.record["gcb"]}
+            nothing = {"episodes": 0, "successes": 0, "successes_at_end": 0, "gcb_version": run.gcb_version}
             yield Row(mode=mode, task=ALL, **nothing, **common)
             continue
         try:

@@ -13,7 +13,7 @@ from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate_run
 from gcb.methods import method_named
 from gcb.runs.config import TrainConfig, config_from_dict
-from gcb.runs.dataset_record import data_record
+from gcb.runs.dataset_record import DatasetRecord, record_dataset
 from gcb.runs.run_dir import RECORD, Run, read_results, run_exists
 from gcb.sweep.jobs import State
 from gcb.training.loggers import read_metrics
@@ -63,7 +63,7 @@ class RunJob:
     @property
     def eval_temperature(self) -> float:
         """How calmly the agent is played: as its world's adapter has it."""
-        return recorded_env_spec(Run(self.folder).record).adapter.eval_temperature
+        return recorded_env_spec(Run(self.folder).dataset.config).adapter.eval_temperature
 
     def state(self) -> State:
         if not (self.folder / RECORD).is_file():
@@ -139,7 +139,7 @@ class RunJob:
     def _check_same(self) -> None:
         """The folder must hold this very run; its dataset may have been taken away once it was trained."""
         there = (self.data / MANIFEST).is_file()
-        record = _record(self.data) if there else Run(self.folder).record
+        record = _record(self.data) if there else Run(self.folder).dataset
         run_exists(self.folder, self.config, record)
 
     def _last_step(self) -> int:
@@ -148,6 +148,6 @@ class RunJob:
 
 
 @lru_cache
-def _record(data: Path) -> Mapping[str, Any]:
+def _record(data: Path) -> DatasetRecord:
     """What a run on this dataset remembers of it; a finished dataset does not change."""
-    return {"data": data_record(open_dataset(data))}
+    return record_dataset(open_dataset(data))

@@ -22,7 +22,7 @@ from gcb.envs.adapters import ADAPTERS
 from gcb.errors import GCBError
 from gcb.methods import Batch
 from gcb.runs.config import TrainConfig
-from gcb.runs.dataset_record import data_record, shapes_of
+from gcb.runs.dataset_record import DatasetRecord, record_dataset, shapes_of
 from gcb.runs.run_dir import Run, open_or_create, run_exists
 from gcb.training.collapse import CollapseAlarm, representation_metrics
 from gcb.training.distributed import SINGLE, Distributed, gather, shared_config
@@ -68,7 +68,7 @@ def train(
     distributed, device = gather(pick_device(config.device))
     config = shared_config(config, distributed.size)
     dataset = data if isinstance(data, Dataset) else open_dataset(data, preload=config.preload)
-    path, record = Path(out), {"data": data_record(dataset)}
+    path, record = Path(out), record_dataset(dataset)
     if done := distributed.broadcast_from_main(lambda: _finished(path) if run_exists(path, config, record) else None):
         return done
     with torch.random.fork_rng(), _threads(config.threads), ExitStack() as closing:
@@ -88,9 +88,7 @@ def train(
     return TrainResult(path, trainer.step, trainer.clock(), start_step)
 
 
-def _moved_in(
-    path: Path, config: TrainConfig[Any], record: Mapping[str, Any], closing: ExitStack
-) -> TrainResult | None:
+def _moved_in(path: Path, config: TrainConfig[Any], record: DatasetRecord, closing: ExitStack) -> TrainResult | None:
     """Make the run's folder this process's own until `closing`; what it holds if that is finished after all."""
     with explain_os_errors(path):
         path.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ Reading is strict: an unknown name, a value of the wrong type and a number out o
 import math
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -59,10 +59,9 @@ def from_dict(cls: type[Config], values: Any, name: str = "", types_of: Mapping[
     for key, value in values.items():
         _check_known(key, known, name)
         converted[key] = _convert(hints[key], value, _join(name, key))
-    try:
-        return cls(**converted)
-    except TypeError as error:
-        raise GCBError(f"{name or 'the configuration'} is incomplete: {error}.") from error
+    if missing := [field.name for field in _required(cls) if field.name not in converted]:
+        raise GCBError(f"{_join(name, missing[0])} is missing.")
+    return cls(**converted)
 
 
 def replace_nested(config: Config, changes: Mapping[str, Any], name: str = "") -> Config:
@@ -118,7 +117,7 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
         return _convert_tuple(choices, value, name)
     elif hint is float and isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value):
         return float(value)
-    elif hint in (int, bool, str, types.NoneType) and type(value) is hint:
+    elif (origin or hint) in (int, bool, str, dict, types.NoneType) and type(value) is (origin or hint):
         return value
     raise GCBError(f"{name} is {value!r}; accepted: {_describe(hint)}.")
 
@@ -147,12 +146,16 @@ def _describe(hint: Any) -> str:
         return " or ".join(map(_describe, choices))
     if origin is Literal:
         return ", ".join(map(repr, choices))
-    if origin is tuple:
-        return "a list"
+    if origin in (tuple, dict):
+        return "a list" if origin is tuple else "a mapping"
     if is_dataclass(hint):
         return f"a mapping of {', '.join(field.name for field in fields(hint))}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", types.NoneType: "null"}
     return words.get(hint, str(hint))
+
+
+def _required(cls: Any) -> list[Field]:
+    return [field for field in fields(cls) if field.init and field.default is field.default_factory is MISSING]
 
 
 def _join(name: str, key: Any) -> str:

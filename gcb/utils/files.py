@@ -15,8 +15,6 @@ import yaml
 from gcb.errors import GCBError
 
 CHUNK = 1 << 20
-CHECKSUM = "checksum"
-"""Entry of a JSON file of ours: the SHA-256 of all others."""
 
 
 @contextmanager
@@ -45,27 +43,18 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a value as JSON with sorted keys: equal values give equal bytes. A mapping carries its own checksum."""
-    plain = json.loads(json.dumps(value, allow_nan=False))
-    if isinstance(plain, dict):
-        plain[CHECKSUM] = _checksum(plain)
-    write_atomically(path, (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode())
+    """Write a value as JSON with sorted keys: equal values give equal bytes."""
+    write_atomically(path, (json.dumps(value, allow_nan=False, indent=1, sort_keys=True) + "\n").encode())
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read JSON, or say which file is damaged. A checksum is compared and left out; files of others have none."""
+    """Read a JSON file."""
     try:
-        found = json.loads(Path(path).read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise GCBError(f"{path} is not readable JSON ({error}): it is damaged or not one of gcb's files") from error
+        return json.loads(Path(path).read_bytes())
     except OSError as error:
         raise GCBError(f"{path} could not be read: {error.strerror}") from error
-    if isinstance(found, dict) and CHECKSUM in found and found.pop(CHECKSUM) != _checksum(found):
-        raise GCBError(
-            f"{path} is damaged: it differs from the checksum in it. Copy it again from where it was whole; "
-            f"or, if you have edited it on purpose, take out its entry {CHECKSUM!r}"
-        )
-    return found
+    except (ValueError, RecursionError) as error:
+        raise GCBError(f"{path} is not readable JSON ({error}): it is damaged, or was not written by gcb") from error
 
 
 def read_yaml(path: str | os.PathLike[str]) -> Any:
@@ -76,11 +65,6 @@ def read_yaml(path: str | os.PathLike[str]) -> Any:
         raise GCBError(f"{path} could not be read: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise GCBError(f"{path} is not plain YAML: {' '.join(str(error).split())}") from error
-
-
-def _checksum(plain: Any) -> str:
-    """Of a value as JSON has it, whatever the spaces between."""
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def sync(handle: IO[bytes]) -> None:

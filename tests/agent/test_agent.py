@@ -16,7 +16,7 @@ from gcb.agent.agent import Agent
 from gcb.agent.build import build
 from gcb.errors import GCBError
 from gcb.methods import Shapes
-from gcb.runs.run_dir import POINTER, RECORD
+from gcb.runs.run_dir import CHECKPOINT, RECORD
 from gcb.training.trainer import train
 from gcb.utils.files import read_json
 
@@ -197,7 +197,7 @@ def test_weights_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
     (copy / RECORD).write_text(json.dumps(record))
     with pytest.raises(GCBError, match=r"run\.json is damaged"):
         gcb.load(copy)
-    (copy / POINTER).unlink()
+    (copy / CHECKPOINT).unlink()
     with pytest.raises(GCBError):
         gcb.load(copy)
     with pytest.raises(GCBError, match="device is 'tpu'"):

@@ -11,7 +11,7 @@ import pytest
 from helpers.explorer_server import copy_run, serving, wait_for, wait_until_loaded
 
 from gcb.explorer.loader import RunLoader
-from gcb.runs.run_dir import POINTER, RECORD
+from gcb.runs.run_dir import CHECKPOINT, RECORD
 
 GOOD: dict[str, Any] = {"scene": {"seed": 4}, "task": {"by": "example", "seed": 5}}
 
@@ -174,7 +174,7 @@ def test_unknown_environments_and_missing_datasets_are_reported(run: Path, tmp_p
 def test_the_loader_waits_for_the_first_checkpoint(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gcb.explorer.loader.RETRY_SECONDS", 0.05)
     path = copy_run(run, tmp_path / "run", lambda data: data.update(path=None))
-    (path / POINTER).rename(tmp_path / POINTER)
+    (path / CHECKPOINT).rename(tmp_path / CHECKPOINT)
     loader = RunLoader(path)
     with serving(loader) as url, httpx.Client(base_url=url, timeout=120) as client:
         wait_for(lambda: loader.state == "waiting")
@@ -186,7 +186,7 @@ def test_the_loader_waits_for_the_first_checkpoint(run: Path, tmp_path: Path, mo
         wait_for(lambda: loader.state == "failed")
         assert "is not a run" in loader.detail
         (tmp_path / RECORD).rename(path / RECORD)
-        (tmp_path / POINTER).rename(path / POINTER)
+        (tmp_path / CHECKPOINT).rename(path / CHECKPOINT)
         wait_for(lambda: loader.state == "ready")
         wait_until_loaded(loader)
         assert client.get("/api/status").json()["map"]["detail"].endswith("--data")

@@ -24,7 +24,7 @@ from gcb.report.report_success import table_1
 from gcb.report.run_groups import Group, grouped, read_runs
 from gcb.runs.config import TrainConfig, make_config, write_config
 from gcb.training.trainer import train
-from gcb.utils.files import read_json, sha256, write_json
+from gcb.utils.files import read_json, write_json
 from gcb.utils.media import write_video
 
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
@@ -170,7 +170,6 @@ def test_seeds_of_one_setting_are_one_group(runs: dict[str, Path]) -> None:
 def configured(run: Path, config: TrainConfig[Any]) -> None:
     """Put other settings in a run's folder, as if it had begun with them."""
     write_config(run / "config.yaml", config)
-    write_json(run / "run.json", {**read_json(run / "run.json"), "config_sha256": sha256(run / "config.yaml")})
 
 
 def test_what_differs_is_in_the_label(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -230,7 +229,7 @@ def test_the_command_and_wrong_folders(
     assert f"gcb report {runs['one']} {runs['two']} --out {out}" in Page(out.read_text()).words
     before = out.read_bytes()
     for arguments, message in (
-        ([str(tmp_path / "nowhere")], "is not a folder; a run is a folder"),
+        ([str(tmp_path / "nowhere")], "is not a directory"),
         ([str(tmp_path)], "is not a run: it has no run.json"),
         ([], "no run is given"),
     ):

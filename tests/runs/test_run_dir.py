@@ -1,9 +1,10 @@
-"""A run's folder: always one whole checkpoint, nothing executed, nothing of another run touched."""
+"""A run's directory always has a complete checkpoint; reading it executes nothing; other directories are left alone."""
 
 import io
 import json
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +14,29 @@ from helpers.tiny import tiny_config
 
 import gcb.runs.run_dir
 from gcb.errors import GCBError
-from gcb.runs.run_dir import CONFIG, POINTER, RECORD, Run, open_or_create
+from gcb.methods import Shapes
+from gcb.runs.dataset_record import DatasetRecord
+from gcb.runs.run_dir import CHECKPOINT, CONFIG, RECORD, Run, open_or_create
+from gcb.utils.dataclass_io import to_dict
 from gcb.utils.files import read_json
 
-RECORDED = {"data": {"fingerprint": "f", "shapes": {"observation": [32, 32, 3], "action": 2}}}
+DATASET = DatasetRecord(None, "f", Shapes((32, 32, 3), 2), 100, {})
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def new_run(path: Path, *, checkpoints: int = 1, **changes: Any) -> Run:
     path.mkdir(exist_ok=True)
-    run = open_or_create(path, tiny_config("gcbc", **changes), RECORDED)
+    run = open_or_create(path, tiny_config("gcbc", **changes), DATASET)
     for step in range(1, checkpoints + 1):
         run.save({"weight": torch.full((2, 3), float(step))}, {"note": step, "rng": torch.ones(4)}, step, 0.5, False)
     return run
 
 
-def test_the_last_checkpoint_is_the_runs(tmp_path: Path) -> None:
+def test_the_last_checkpoint_is_kept(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run", checkpoints=3)
     weights, checkpoint = run.weights()
     assert torch.equal(weights["weight"], torch.full((2, 3), 3.0))
@@ -65,13 +69,13 @@ def test_a_kill_between_two_files_leaves_the_checkpoint_before(
     with pytest.raises(KeyboardInterrupt):
         run.save({"weight": torch.zeros(2, 3)}, {"note": 2}, 2, 1.0, False)
     monkeypatch.undo()
-    again = open_or_create(run.path, run.config, RECORDED)
+    again = open_or_create(run.path, run.config, DATASET)
     assert again.weights()[0]["weight"][0, 0] == 1
     assert again.state()["note"] == 1
-    assert not list(run.path.glob("*-00000002.*"))  # the next sitting clears up
+    assert not list(run.path.glob("*-00000002.*"))  # deleted when the run is opened again
 
 
-def test_only_a_trainers_own_halves_are_cleared(tmp_path: Path) -> None:
+def test_only_half_written_files_of_training_are_deleted(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
     for name in (".weights-00000009.safetensors.7.tmp", ".checkpoint.json.7.tmp", ".eval.json.8.tmp"):
         (run.path / name).write_bytes(b"half")
@@ -91,7 +95,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(tmp_path: Path, monkeypatch: py
     assert run.weights()[1].step == 1
 
 
-def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
     with pytest.raises(GCBError, match=r"weight is not finite after step 2.*checkpoint of step 1 is kept"):
         run.save({"weight": torch.tensor([1.0, float("nan")])}, {}, 2, 1.0, False)
@@ -106,7 +110,7 @@ def state_file(run: Run) -> Path:
     return next(run.path.glob("state-*"))
 
 
-def test_truncated_and_altered_files_are_found_out(tmp_path: Path) -> None:
+def test_truncated_altered_and_missing_files_are_detected(tmp_path: Path) -> None:
     for kind, file, read in (("weights", weights_file, Run.weights), ("state", state_file, Run.state)):
         run = new_run(tmp_path / f"cut {kind}")
         file(run).write_bytes(file(run).read_bytes()[:-1])
@@ -129,7 +133,7 @@ class Malicious:
         return os.system, ("touch was-executed",)
 
 
-def test_a_malicious_state_is_refused_even_with_a_fitting_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malicious_files_are_refused_even_with_a_matching_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = new_run(tmp_path / "run")
     saved = io.BytesIO()
@@ -138,11 +142,11 @@ def test_a_malicious_state_is_refused_even_with_a_fitting_hash(tmp_path: Path, m
         ("state", run.state, saved.getvalue()),
         ("weights", run.weights, pickle.dumps(Malicious())),
     ):
-        pointer = read_json(run.path / POINTER)
-        entry = pointer["files"][kind]
+        checkpoint = read_json(run.path / CHECKPOINT)
+        entry = checkpoint[kind]
         (run.path / entry["name"]).write_bytes(content)
         entry["bytes"], entry["sha256"] = len(content), gcb.runs.run_dir.hashlib.sha256(content).hexdigest()
-        (run.path / POINTER).write_text(json.dumps(pointer))
+        (run.path / CHECKPOINT).write_text(json.dumps(checkpoint))
         with pytest.raises(GCBError, match="is not a"):
             read()
     assert not (tmp_path / "was-executed").exists()
@@ -151,30 +155,32 @@ def test_a_malicious_state_is_refused_even_with_a_fitting_hash(tmp_path: Path, m
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": "gcb"}, "is a checkpoint of the method 'gcb', but the run's is 'gcbc'"),
-        ({"step": "soon"}, "is damaged"),
-        ({"files": {}}, "is damaged"),
-        ({"files": {"weights": {"name": "../outside", "sha256": "0"}, "state": {}}}, "is damaged"),
+        ({"method": "gcb"}, "method 'gcb', but the run's is 'gcbc'"),
+        ({"step": "soon"}, "is damaged: step is 'soon'"),
+        ({"finished": 1}, "is damaged: finished is 1"),
+        ({"weights": {}}, r"is damaged: weights\.name is missing"),
+        ({"weights": None}, "is damaged: weights is None"),
+        ({"weights": {"name": "../outside", "bytes": 1, "sha256": "0"}}, "is damaged: name is '../outside'"),
     ],
 )
-def test_a_foreign_or_damaged_pointer_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_a_damaged_checkpoint_file_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     run = new_run(tmp_path / "run")
-    pointer = read_json(run.path / POINTER)
-    (run.path / POINTER).write_text(json.dumps({**pointer, **change}))
+    checkpoint = read_json(run.path / CHECKPOINT)
+    (run.path / CHECKPOINT).write_text(json.dumps({**checkpoint, **change}))
     with pytest.raises(GCBError, match=message):
         run.weights()
 
 
-def test_a_reader_follows_a_trainer_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_can_be_read_while_training_replaces_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, trainer = new_run(tmp_path / "run"), Run(tmp_path / "run")
-    real, looked = Run.checkpoint, []
+    real, replaced = Run.checkpoint, []
 
     def checkpoint(self: Run) -> Any:
-        found = real(self)
-        if self is run and not looked:
-            looked.append(found)
+        checkpoint = real(self)
+        if self is run and not replaced:
+            replaced.append(checkpoint)
             trainer.save({"weight": torch.full((2, 3), 2.0)}, {"note": 2}, 2, 1.0, False)
-        return found
+        return checkpoint
 
     monkeypatch.setattr(Run, "checkpoint", checkpoint)
     weights, newer = run.weights()
@@ -186,53 +192,67 @@ def test_a_changed_configuration_is_refused_field_by_field(tmp_path: Path) -> No
     run = new_run(tmp_path / "run")
     before = {path.name: path.read_bytes() for path in run.path.iterdir()}
     with pytest.raises(GCBError, match=r"another run: iql\.discount is 0\.99, not 0\.5; seed is 0") as error:
-        open_or_create(run.path, tiny_config("gcbc", seed=1, iql={"discount": 0.5}), RECORDED)
+        open_or_create(run.path, tiny_config("gcbc", seed=1, iql={"discount": 0.5}), DATASET)
     assert "steps" not in str(error.value)
     with pytest.raises(GCBError, match="dataset's fingerprint is 'f', not 'g'"):
-        open_or_create(run.path, run.config, {"data": {**RECORDED["data"], "fingerprint": "g"}})
+        open_or_create(run.path, run.config, replace(DATASET, fingerprint="g"))
     assert before == {path.name: path.read_bytes() for path in run.path.iterdir()}
 
 
-def test_folders_that_are_no_runs_are_left_alone(tmp_path: Path) -> None:
+def test_directories_that_are_not_runs_are_left_alone(tmp_path: Path) -> None:
     config = tiny_config("gcbc")
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.png").write_bytes(b"cat")
     with pytest.raises(GCBError, match=r"photos holds other files \(cat\.png\)"):
-        open_or_create(tmp_path / "photos", config, RECORDED)
+        open_or_create(tmp_path / "photos", config, DATASET)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(GCBError, match="is a file"):
-        open_or_create(tmp_path / "file", config, RECORDED)
+        open_or_create(tmp_path / "file", config, DATASET)
     with pytest.raises(GCBError, match="is not a run: it has no run"):
         Run(tmp_path / "photos")
-    with pytest.raises(GCBError, match="is not a folder"):
+    with pytest.raises(GCBError, match="is not a directory"):
         Run(tmp_path / "nowhere")
     assert os.listdir(tmp_path / "photos") == ["cat.png"]
 
 
-def test_a_kill_in_the_first_moments_is_no_hindrance(tmp_path: Path) -> None:
+def test_a_run_killed_at_its_very_start_can_be_started_again(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run", checkpoints=0)
     (run.path / RECORD).unlink()
     (run.path / ".run.json.77.tmp").write_bytes(b"{")
-    open_or_create(run.path, tiny_config("gcbc", seed=5), RECORDED)  # nothing was trained: any settings will do
+    open_or_create(run.path, tiny_config("gcbc", seed=5), DATASET)  # nothing was trained: any settings will do
     assert sorted(os.listdir(run.path)) == [CONFIG, RECORD]
     with pytest.raises(GCBError, match="no checkpoint yet"):
         Run(run.path).weights()
 
 
-def test_settings_that_are_not_the_runs_own_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("discount: high", r"iql\.discount is 'high'"),
+        ("discount: 1.5", r"iql\.discount is 1\.5"),
+        ("discont: 0.99", r"iql\.discont is not a setting; did you mean discount\?"),
+        ("discount: [0.99", "is not plain YAML"),
+    ],
+)
+def test_a_damaged_configuration_is_refused(tmp_path: Path, line: str, message: str) -> None:
     run = new_run(tmp_path / "run")
     path = run.path / CONFIG
-    path.write_text(path.read_text().replace("discount: 0.99", "discount: 0.98"))
-    with pytest.raises(GCBError, match=r"config\.yaml is not what the run began with"):
+    path.write_text(path.read_text().replace("discount: 0.99", line))
+    with pytest.raises(GCBError, match=rf"config\.yaml.*{message}"):
         Run(run.path)
 
 
-def test_a_lost_pointer_is_no_new_beginning(tmp_path: Path) -> None:
+def test_a_run_whose_checkpoint_file_was_deleted_is_not_started_anew(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run", checkpoints=3, checkpoint_every=1)
-    (run.path / POINTER).unlink()
-    with pytest.raises(GCBError, match=r"checkpoint\.json is missing, but weights-00000003\.safetensors is there"):
-        open_or_create(run.path, run.config, RECORDED)
+    (run.path / CHECKPOINT).unlink()
+    with pytest.raises(GCBError, match=r"checkpoint\.json is missing, but weights-00000003"):
+        open_or_create(run.path, run.config, DATASET)
     assert weights_file(run).is_file()
+
+
+def record(**changes: Any) -> bytes:
+    """Return run.json with changes of the dataset's record."""
+    return json.dumps({"format": "gcb-run", "version": 2, "data": {**to_dict(DATASET), **changes}}).encode()
 
 
 @pytest.mark.parametrize(
@@ -240,10 +260,17 @@ def test_a_lost_pointer_is_no_new_beginning(tmp_path: Path) -> None:
     [
         (b"{", "is not readable JSON"),
         (b"[]", "its format is not 'gcb-run'"),
-        (b'{"format": "gcb-run", "version": 99}', "has format version 99; this gcb reads version 1"),
+        (b'{"format": "gcb-run", "version": 99}', "written by gcb None"),
+        (b'{"format": "gcb-run", "version": 1, "gcb": "0.1.0", "data": {}}', r"written by gcb 0\.1\.0.*train it again"),
+        (b'{"format": "gcb-run", "version": 2}', "data is None; accepted: a mapping of path, fingerprint"),
+        (record(shapes=[3]), r"data\.shapes is \[3\]; accepted: a mapping of observation, action"),
+        (record(shapes={"observation": [8, 8, 3], "action": 0}), "shapes is .*; accepted: "),
+        (record(fingerprint=3), r"data\.fingerprint is 3; accepted: text"),
+        (record(config=None), r"data\.config is None; accepted: a mapping"),
+        (record(colour="red"), r"data\.colour is not a setting"),
     ],
 )
-def test_other_records_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_damaged_or_older_record_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     run = new_run(tmp_path / "run")
     (run.path / RECORD).write_bytes(content)
     with pytest.raises(GCBError, match=message):
