@@ -19,7 +19,7 @@ def run() -> list[Row]:
     trainers = {
         name: Trainer(make_config(name, "laptop", {"device": "cpu"}), data, torch.device("cpu")) for name in METHODS
     }
-    jobs = [lambda trainer=trainer: trainer.learner.step(trainer._next_frames(), 0) for trainer in trainers.values()]
+    jobs = [lambda trainer=trainer: trainer.learner.step(trainer.next_batch(), 0) for trainer in trainers.values()]
     times = dict(zip(trainers, cpu_medians(*jobs, rounds=ROUNDS), strict=True))
     return [
         Row(

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from benchmarks.rows import Row, cpu_medians
 from gcb.agent.agent import Agent
 from gcb.agent.build import build
-from gcb.data import Dataset
+from gcb.data import Batch, Dataset
 from gcb.envs.spec import EnvSpec
 from gcb.evaluation.evaluate import evaluate
-from gcb.methods import Batch, Shapes
+from gcb.methods import Shapes
 from gcb.models.networks import ImageEncoder
 from gcb.runs.config import make_config
 from gcb.training.trainer import Trainer
@@ -39,11 +39,11 @@ def _steps(preset: str, data: Dataset, peak: float) -> list[Row]:
     """
     config = make_config("gcb", preset, {"device": "cpu"})
     trainer = Trainer(config, data, torch.device("cpu"))
-    frames, method = trainer._next_frames(), trainer.learner.method
+    frames, method = trainer.next_batch(), trainer.learner.method
     made = _recorded(method, lambda: trainer.learner.step(frames, 0))
     six = _six_passes(method, frames)
     step, learned, passes, own = cpu_medians(
-        lambda: trainer.learner.step(trainer._next_frames(), 0),
+        lambda: trainer.learner.step(trainer.next_batch(), 0),
         lambda: trainer.learner.step(frames, 0),
         lambda: _replay(six),
         lambda: _replay(made),

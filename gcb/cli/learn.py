@@ -59,11 +59,11 @@ class Train(Generic[Config]):
     def _fitted(self) -> Any:
         """The configuration as the dataset allows it, with goals from hindsight if it has none of its own."""
         from gcb.data import open_dataset
-        from gcb.data.sampler import failures, lacks_original_goals
+        from gcb.data.sampler import describe_failures, lacks_original_goals
 
         config: Any = self.config
         dataset = open_dataset(self.data)
-        if config.only_successful and (reason := failures(dataset)):
+        if config.only_successful and (reason := describe_failures(dataset)):
             _tell(f"{reason} and are left out (--no-only-successful keeps them).")
         if config.goals.p_original and (reason := lacks_original_goals(dataset)):
             config = replace(config, goals=config.goals.without_original())

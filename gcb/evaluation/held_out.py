@@ -45,7 +45,7 @@ def action_error(
         agent.run is not None and agent.run.config.only_successful and bool(np.any(dataset.episode_success))
     )
     sampler = Sampler(dataset, shares, np.random.default_rng(seed), only_successful=only_successful)
-    indices = sampler.draw(transitions)
+    indices = sampler.sample_indices(transitions)
     actions = np.asarray(dataset.actions)[indices.transition]
     episode = dataset.episode_of_transition[indices.transition]
     strangers = _of_other_episodes(episode, seed)

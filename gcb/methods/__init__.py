@@ -4,7 +4,7 @@ import os
 from importlib import import_module
 
 from gcb.errors import GCBError, lookup
-from gcb.methods.base import Batch, Method, MethodOutput, Shapes
+from gcb.methods.base import Method, MethodOutput, Shapes
 from gcb.methods.bc import GoalAgnosticBC, GoalConditionedBC
 from gcb.methods.cc_vae import CCVAE
 from gcb.methods.cpc import CPC
@@ -44,6 +44,6 @@ def _import_plugins(names: str) -> None:
             raise GCBError(f"{PLUGINS} names {name!r}, which cannot be imported: {error}.") from error
 
 
-__all__ = ["METHODS", "Batch", "Method", "MethodOutput", "Shapes", "method_named", "register"]
+__all__ = ["METHODS", "Method", "MethodOutput", "Shapes", "method_named", "register"]
 
 _import_plugins(os.environ.get(PLUGINS, ""))

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from gcb.data import Batch
+
 
 @dataclass(frozen=True)
 class Shapes:
@@ -20,21 +22,6 @@ class Shapes:
     """(height, width, channels) of uint8 images, or (size,) of vectors."""
     action: int
     """Number of action dimensions, each in [-1, 1]."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A batch of B transitions. Observations are as stored: uint8 images, channels last, or vectors."""
-
-    state: Tensor
-    next_state: Tensor
-    goal: Tensor
-    action: Tensor
-    reward: Tensor
-    terminal: Tensor
-    """bool: the goal is reached in next_state. A time-out is not terminal."""
-    initial_state: Tensor | None = None
-    """s_0 of the same episode, if the method's `extra_frames` ask for it."""
 
 
 @dataclass
@@ -84,7 +71,7 @@ class Method(nn.Module, ABC):
     """Size of the task's features; may be 0."""
 
     @abstractmethod
-    def compute_loss(self, batch: Batch) -> MethodOutput:
+    def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         """Return the representation's loss on a batch and the features for IQL, from one set of encoder passes."""
 
     @abstractmethod

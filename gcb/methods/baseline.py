@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from gcb.errors import GCBError
-from gcb.methods.base import Batch, MethodOutput, Shapes
+from gcb.data import Batch
+from gcb.methods.base import MethodOutput, Shapes
 from gcb.methods.components import Bottleneck, BottleneckMethod, EncoderConfig
 from gcb.methods.gcb import GCBConfig
 from gcb.models.networks import encoder, layer_normed
@@ -103,11 +104,11 @@ class StateMethod(Baseline):
         self.extra_frames = frozenset({"initial_state"}) if config.condition == "initial_pair" else frozenset()
         self.state_size, self.task_size = config.size, self.bottleneck.size
 
-    def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def objective(self, batch: Batch[Tensor], state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         """Return the representation's own loss from the encoder's output for s and s', and its logs; 0 by default."""
         return batch.reward.new_zeros(()), {}
 
-    def compute_loss(self, batch: Batch) -> MethodOutput:
+    def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         output, goal = self._psi(batch.state), self.state_features(batch.goal)
         with torch.set_grad_enabled(self.learns_from_next):
             next_output = self._psi(batch.next_state)

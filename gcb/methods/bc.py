@@ -10,7 +10,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcb.methods.base import Batch, Method, MethodOutput, Shapes, no_features
+from gcb.data import Batch
+from gcb.methods.base import Method, MethodOutput, Shapes, no_features
 from gcb.methods.components import EncoderConfig
 from gcb.models.networks import encoder
 
@@ -39,7 +40,7 @@ class BehaviorCloning(Method):
         self.config = config
         self.encoder = encoder(config.encoder, shapes.observation, config.size, stacked=stacked)
 
-    def compute_loss(self, batch: Batch) -> MethodOutput:
+    def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         """Return no loss of its own, and features whose gradient is the actor's only."""
         state, task = self.state_features(batch.state), self.goal_features(batch.state, batch.state, batch.goal)
         with torch.no_grad():

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gcb.methods.base import Batch, MethodOutput, Shapes, no_features
+from gcb.data import Batch
+from gcb.methods.base import MethodOutput, Shapes, no_features
 from gcb.methods.baseline import Baseline
 from gcb.methods.vae import ReconstructionConfig, elbo_loss, mean_and_log_variance, reparameterize
 from gcb.models.networks import as_images, as_target, decoder, encoder, layer_normed, mlp
@@ -39,7 +40,7 @@ class CCVAE(Baseline):
         self.bottleneck = self.make_bottleneck(size)
         self.state_size, self.task_size = 0, 2 * size + self.bottleneck.size
 
-    def compute_loss(self, batch: Batch) -> MethodOutput:
+    def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         assert batch.initial_state is not None, "`extra_frames` asks for it"
         context = self._context(batch.initial_state)
         mean, log_variance = self._posterior(batch.state, context)

@@ -5,7 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
-from gcb.methods.base import Batch, Shapes
+from gcb.data import Batch
+from gcb.methods.base import Shapes
 from gcb.methods.baseline import StateConfig, StateMethod
 from gcb.methods.components import InfoNCE
 from gcb.utils.dataclass_io import check_fields
@@ -38,6 +39,6 @@ class CPC(StateMethod):
         super().__init__(config, shapes)
         self.infonce = InfoNCE(config.size)
 
-    def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def objective(self, batch: Batch[Tensor], state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         loss, accuracy = self.infonce(state, next_state)
         return self.config.contrast_weight * loss, {"infonce_accuracy": accuracy}

@@ -6,7 +6,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcb.methods.base import Batch, MethodOutput, Shapes
+from gcb.data import Batch
+from gcb.methods.base import MethodOutput, Shapes
 from gcb.methods.baseline import PAPER, SMOKE, Baseline, BaselineConfig
 from gcb.models.networks import encoder, layer_normed
 from gcb.utils.dataclass_io import check_fields
@@ -62,7 +63,7 @@ class CPV(Baseline):
         self.bottleneck = self.make_bottleneck(size)
         self.state_size, self.task_size = size, self.bottleneck.size
 
-    def compute_loss(self, batch: Batch) -> MethodOutput:
+    def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         assert batch.initial_state is not None, "`extra_frames` asks for it"
         whole, done = self._pair(batch.initial_state, batch.goal), self._pair(batch.initial_state, batch.state)
         with torch.no_grad():

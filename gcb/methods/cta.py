@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gcb.methods.base import Batch, MethodOutput, Shapes
+from gcb.data import Batch
+from gcb.methods.base import MethodOutput, Shapes
 from gcb.methods.baseline import Baseline, BaselineConfig
 from gcb.models.losses import expectile_loss
 from gcb.models.networks import encoder, layer_normed, make_target, soft_update
@@ -56,7 +57,7 @@ class CTA(Baseline):
         self.state_projection = nn.Linear(size, size)
         self.state_size, self.task_size = size, size
 
-    def compute_loss(self, batch: Batch) -> MethodOutput:
+    def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         assert batch.initial_state is not None, "`extra_frames` asks for it"
         state, goal = self._state(batch.state), self._psi(batch.goal)
         with torch.no_grad():

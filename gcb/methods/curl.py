@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from gcb.data.augment import shift_images
-from gcb.methods.base import Batch, Shapes
+from gcb.data import Batch
+from gcb.methods.base import Shapes
 from gcb.methods.baseline import StateMethod
 from gcb.methods.components import InfoNCE
 from gcb.methods.cpc import ContrastiveConfig
@@ -44,7 +45,7 @@ class CURL(StateMethod):
         self.infonce = InfoNCE(config.size)
         self._target = make_target(self._psi)
 
-    def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def objective(self, batch: Batch[Tensor], state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         with torch.no_grad():
             key = self._target(self.other_view(batch.state))
         loss, accuracy = self.infonce(state, key)

@@ -6,7 +6,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gcb.methods.base import Batch, MethodOutput, Shapes, no_features
+from gcb.data import Batch
+from gcb.methods.base import MethodOutput, Shapes, no_features
 from gcb.methods.baseline import SMOKE, Baseline, GradientConfig
 from gcb.methods.components import Bottleneck
 from gcb.methods.gcb import PAPER, GCBConfig, RewardDecoder, metric_losses
@@ -72,7 +73,7 @@ class GCDBC(Baseline):
         self.bottleneck = Bottleneck(size, None, None)
         self.state_size, self.task_size = 0, size
 
-    def compute_loss(self, batch: Batch) -> MethodOutput:
+    def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         phi = self._phi(batch.state, batch.goal)
         with torch.no_grad():
             phi_next = self._phi(batch.next_state, batch.goal)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from gcb.errors import GCBError
-from gcb.methods.base import Batch, MethodOutput, Shapes
+from gcb.data import Batch
+from gcb.methods.base import MethodOutput, Shapes
 from gcb.methods.components import Bottleneck, BottleneckMethod
 from gcb.methods.dynamics import DynamicsName, make_dynamics
 from gcb.models.losses import Norm, phi_loss, psi_loss
@@ -146,7 +147,7 @@ class GCB(BottleneckMethod):
 
     # ---- training --------------------------------------------------------------------------------------------------
 
-    def compute_loss(self, batch: Batch) -> MethodOutput:
+    def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         """Return the losses of φ and ψ, from the first rows of the batch, whose pairs are (s_t, g).
 
         The pairs of the other rows are (s_0, g); they only train the policy.
@@ -176,7 +177,7 @@ class GCB(BottleneckMethod):
         return max(2, round(batch_size * (1 - self.config.p_initial_pair)))
 
     def _representation_losses(
-        self, batch: Batch, phi: Tensor, phi_next: Tensor, psi: Tensor, psi_goal: Tensor
+        self, batch: Batch[Tensor], phi: Tensor, phi_next: Tensor, psi: Tensor, psi_goal: Tensor
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Return L_φ, L_ψ and the decoders' losses on the rows whose pair is (s_t, g), and metrics to log."""
         config, rows = self.config, len(phi)

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gcb.methods.base import Batch, Shapes
+from gcb.data import Batch
+from gcb.methods.base import Shapes
 from gcb.methods.baseline import BaselineConfig, StateConfig, StateMethod
 from gcb.models.networks import as_images, as_target, decoder, encoder, layer_normed
 from gcb.utils.dataclass_io import check_fields
@@ -75,7 +76,7 @@ class VAE(StateMethod):
         super().__init__(config, shapes)
         self.decoder = decoder(config.encoder, shapes.observation, config.size)
 
-    def objective(self, batch: Batch, state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
+    def objective(self, batch: Batch[Tensor], state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
         mean, log_variance = mean_and_log_variance(state)
         decoded = self.decoder(reparameterize(mean, log_variance))
         return elbo_loss(decoded, as_target(batch.state), mean, log_variance, self.config)

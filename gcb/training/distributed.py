@@ -1,7 +1,7 @@
-"""One run on many devices: the processes that torchrun started, as a team that trains one agent together.
+"""Train one run in several processes, started by torchrun.
 
-Each process takes an equal part of every batch, and DistributedDataParallel averages the gradients. The first one
-writes the run's folder; all must see that folder and the dataset. A lone process is a team of one.
+Each process takes an equal part of every batch, and DistributedDataParallel averages the gradients. The main process
+(rank 0) writes the run directory; all processes must see that directory and the dataset.
 """
 
 import atexit
@@ -21,85 +21,85 @@ from torch.nn.parallel import DistributedDataParallel
 from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig
 
-PATIENCE = timedelta(hours=2)
-"""How long the others wait for the first process, which may be evaluating."""
+TIMEOUT = timedelta(hours=2)
+"""How long the other processes wait for the main one, which may be evaluating."""
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Distributed:
-    """Who this process is among those that train one agent."""
+    """This process among those that train the run."""
 
     rank: int = 0
     size: int = 1
-    _words: Any = field(default=None, repr=False)
-    """The group for what is said about the run: on CPUs, so that a GPU's work is not waited for."""
+    _cpu_group: Any = field(default=None, repr=False)
+    """A gloo group for messages, which do not have to wait for work on a GPU."""
 
     @property
     def is_main(self) -> bool:
-        """Whether it is this process that writes, and speaks to the user."""
+        """Whether this is the process that writes files and talks to the user."""
         return self.rank == 0
 
     def rows(self, batch_size: int) -> slice:
-        """This process's part of a batch."""
+        """Return this process's rows of a batch."""
         each = batch_size // self.size
         return slice(self.rank * each, (self.rank + 1) * each)
 
-    def averaged(self, networks: nn.Module, losses: Callable[..., Any]) -> Callable[..., Any]:
-        """The function `losses` of these networks; its backward pass leaves the mean gradient of all processes."""
+    def average_gradients(self, networks: nn.Module, losses: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap `losses`, a function of these networks: its backward pass averages gradients over all processes."""
         if self.size == 1:
             return losses
-        # Which parameters a loss reaches is the method's affair: some may be in none.
+        # Some methods have parameters that no loss depends on.
         return DistributedDataParallel(_Losses(networks, losses), find_unused_parameters=True)
 
-    def mean(self, figures: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The mean of each figure over all processes."""
+    def mean(self, metrics: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Average each metric over all processes."""
         if self.size == 1:
-            return dict(figures)
-        values = torch.stack([value.float() for value in figures.values()])
+            return dict(metrics)
+        values = torch.stack([value.float() for value in metrics.values()])
         dist.all_reduce(values)
-        return dict(zip(figures, (values / self.size).unbind(), strict=True))
+        return dict(zip(metrics, (values / self.size).unbind(), strict=True))
 
-    def any(self, *facts: bool) -> tuple[bool, ...]:
-        """For each fact, whether any process knows of it: so that all stop at the same step."""
+    def any(self, *flags: bool) -> tuple[bool, ...]:
+        """Return for each flag whether it is set in any process, so that all stop at the same step."""
         if self.size == 1:
-            return facts
-        known = torch.tensor(facts, dtype=torch.uint8)
-        dist.all_reduce(known, dist.ReduceOp.MAX, group=self._words)
-        return tuple(bool(fact) for fact in known)
+            return flags
+        reduced = torch.tensor(flags, dtype=torch.uint8)
+        dist.all_reduce(reduced, dist.ReduceOp.MAX, group=self._cpu_group)
+        return tuple(bool(flag) for flag in reduced)
 
     def broadcast_from_main(self, call: Callable[[], Result]) -> Result:
-        """What `call` gives in the first process, in all of them; an error there is an error everywhere."""
+        """Call a function in the main process and return its result, or raise its GCBError, in all processes."""
         if self.size == 1:
             return call()
-        told: list[Any] = [None, None]
+        message: list[Any] = [None, None]
         if self.is_main:
             try:
-                told[0] = call()
+                message[0] = call()
             except GCBError as error:
-                told[1] = str(error)
-        dist.broadcast_object_list(told, 0, group=self._words)
-        if told[1] is not None:
-            raise GCBError(told[1])
-        return told[0]
+                message[1] = str(error)
+        dist.broadcast_object_list(message, 0, group=self._cpu_group)
+        if message[1] is not None:
+            raise GCBError(message[1])
+        return message[0]
 
     @contextmanager
-    def together(self, kept: Callable[[], str]) -> Iterator[None]:
-        """Say in plain words that another process has gone, which shows as a broken connection."""
+    def explain_lost_process(self, kept: Callable[[], str]) -> Iterator[None]:
+        """Turn the connection error that a process causes by ending into an error that says so."""
         try:
             yield
         except RuntimeError as error:
             if self.size == 1 or not (isinstance(error, dist.DistError) or "gloo" in str(error)):
                 raise
-            gone = f"another of the {self.size} processes of this run has ended"
-            raise GCBError(f"{gone}. {kept()}; the same command goes on") from error
+            reason = f"another of the {self.size} processes of this run has ended"
+            raise GCBError(f"{reason}. {kept()}; run the same command again to resume") from error
 
 
 SINGLE = Distributed()
 
 
 class _Losses(nn.Module):
-    """A function of some networks as a module, which is what DistributedDataParallel takes."""
+    """A function of some networks as a module, for DistributedDataParallel."""
 
     def __init__(self, networks: nn.Module, losses: Callable[..., Any]) -> None:
         super().__init__()
@@ -109,49 +109,49 @@ class _Losses(nn.Module):
         return self._losses(*inputs)
 
 
-def processes() -> int:
-    """How many processes torchrun has started for this run; 1 without it."""
+def process_count() -> int:
+    """Return how many processes torchrun started for this run; 1 without torchrun."""
     return int(os.environ["WORLD_SIZE"]) if dist.is_available() and dist.is_torchelastic_launched() else 1
 
 
 def is_main() -> bool:
-    """Whether this process is the one that speaks to the user."""
-    return processes() == 1 or os.environ.get("RANK") == "0"
+    """Return whether this process is the main one, before or without `join_processes`."""
+    return process_count() == 1 or os.environ.get("RANK") == "0"
 
 
-def gather(device: torch.device) -> tuple[Distributed, torch.device]:
-    """The team of this process, and its own device of the kind asked for."""
-    size = processes()
+def join_processes(device: torch.device) -> tuple[Distributed, torch.device]:
+    """Connect to the other processes, if any; return them and this process's own device of the given type."""
+    size = process_count()
     if size == 1:
         return SINGLE, device
     if device.type not in ("cpu", "cuda"):
         raise GCBError(f"device is {device.type!r}; several processes can use: cpu, cuda.")
     if device.type == "cuda":
-        device = _own_gpu()
-    words = _connect()
-    return Distributed(dist.get_rank(), size, words), device
+        device = _local_gpu()
+    cpu_group = _connect()
+    return Distributed(dist.get_rank(), size, cpu_group), device
 
 
 @cache
 def _connect() -> Any:
-    """Connect the processes, once and until they end: torchrun's rendezvous serves no second time."""
+    """Connect the processes, once for their lifetime: torchrun's rendezvous cannot be repeated."""
     if not dist.is_initialized():
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=TIMEOUT)
         atexit.register(dist.destroy_process_group)
-    return dist.new_group(backend="gloo", timeout=PATIENCE)
+    return dist.new_group(backend="gloo", timeout=TIMEOUT)
 
 
-def _own_gpu() -> torch.device:
-    """The GPU of this process: one for each on a machine."""
-    local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-    if local >= there:
-        raise GCBError(f"this machine has {there} GPUs; accepted: --nproc-per-node up to {there}, or --device cpu.")
+def _local_gpu() -> torch.device:
+    """Return the GPU of this process: each process on a machine has one of its own."""
+    local, count = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if local >= count:
+        raise GCBError(f"this machine has {count} GPUs; accepted: --nproc-per-node up to {count}, or --device cpu.")
     torch.cuda.set_device(local)
     return torch.device("cuda", local)
 
 
-def shared_config(config: TrainConfig[Any], size: int) -> TrainConfig[Any]:
-    """The configuration for so many processes: a part of the batch for each."""
+def config_for_processes(config: TrainConfig[Any], size: int) -> TrainConfig[Any]:
+    """Return the configuration for this many processes: one microbatch each."""
     if size == 1 or config.microbatches == size:
         return config
     if config.microbatches != 1:

@@ -1,8 +1,7 @@
-"""One gradient step of any method with IQL on top: Algorithm 1's loop body, the same for all."""
+"""One gradient step of a method and of IQL on its features: the loop body of Algorithm 1, the same for all methods."""
 
 import warnings
 from contextlib import nullcontext
-from dataclasses import fields
 from math import cos, pi
 from typing import Any
 
@@ -11,40 +10,41 @@ import torch
 from torch import Tensor, nn
 
 from gcb.agent.build import build
+from gcb.data import Batch
 from gcb.errors import GCBError
-from gcb.methods import Batch, Shapes
+from gcb.methods import Shapes
 from gcb.models.iql import Transition
 from gcb.runs.config import TrainConfig
 from gcb.training.distributed import SINGLE, Distributed
 
 
 class Learner:
-    """A method, the policy's learner, and their optimiser."""
+    """A method, IQL, and their optimizer."""
 
     def __init__(
         self, config: TrainConfig[Any], shapes: Shapes, device: torch.device, distributed: Distributed = SINGLE
     ):
-        """Initial weights come from torch's global generator."""
+        """Initial weights are sampled from torch's global generator."""
         self.config, self.device, self.distributed = config, device, distributed
         self.method, self.iql = build(config, shapes)
         self.modules = nn.ModuleDict({"method": self.method, "iql": self.iql}).to(device)
-        self.optimizer = torch.optim.AdamW(self._groups(), fused=device.type in ("cpu", "cuda"))
-        self._rates = [group["lr"] for group in self.optimizer.param_groups]
-        self.dtype = autocast_type(config.precision, device)
+        self.optimizer = torch.optim.AdamW(self._parameter_groups(), fused=device.type in ("cpu", "cuda"))
+        self._learning_rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.dtype = autocast_dtype(config.precision, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.dtype == torch.float16)
-        losses = _compiled(self._plain_losses) if config.compile else self._plain_losses
-        self._losses = distributed.averaged(self.modules, losses)
+        losses = _compile(self._eager_losses) if config.compile else self._eager_losses
+        self._losses = distributed.average_gradients(self.modules, losses)
 
-    def step(self, frames: Batch, number: int) -> dict[str, Tensor]:
-        """One optimiser step, the `number`-th counted from 0; the losses and figures for the log, detached.
+    def step(self, batch: Batch[Tensor], step: int) -> dict[str, Tensor]:
+        """Take optimizer step number `step`, counted from 0; return the losses and metrics for the log, detached.
 
-        `frames` are this process's rows of the batch.
+        `batch` holds this process's rows.
         """
-        scale = lr_multiplier(self.config, number)
-        for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
-            group["lr"] = rate * scale
+        multiplier = lr_multiplier(self.config, step)
+        for group, learning_rate in zip(self.optimizer.param_groups, self._learning_rates, strict=True):
+            group["lr"] = learning_rate * multiplier
         self.optimizer.zero_grad(set_to_none=True)
-        figures = self._gradient(frames, number)
+        metrics = self._backward(batch, step)
         if self.config.max_grad_norm is not None:
             self.scaler.unscale_(self.optimizer)
             for group in self.optimizer.param_groups:
@@ -53,55 +53,47 @@ class Learner:
         self.scaler.update()
         self.method.after_step()
         self.iql.after_step()
-        return self.distributed.mean(figures)
+        return self.distributed.mean(metrics)
 
-    def _gradient(self, frames: Batch, number: int) -> dict[str, Tensor]:
-        """Leave the batch's mean gradient in the parameters, part by part; return the mean of the parts' figures."""
+    def _backward(self, batch: Batch[Tensor], step: int) -> dict[str, Tensor]:
+        """Accumulate the mean gradient over the microbatches; return the means of their metrics."""
         count = self.config.microbatches // self.distributed.size
-        parts = [frames] if count == 1 else _split(frames, count)
-        found: list[dict[str, Tensor]] = []
-        for index, part in enumerate(parts, start=self.distributed.rank * count):
+        rows: list[dict[str, Tensor]] = []
+        for index, part in enumerate(batch.split(count) if count > 1 else [batch], self.distributed.rank * count):
             if self.config.microbatches > 1:
-                # Its draws depend on the part alone: they are the same, whoever computes it.
-                torch.manual_seed(_seed(self.config.seed, number, index))
+                # Random numbers depend on the microbatch alone, not on the process that computes it.
+                torch.manual_seed(_seed(self.config.seed, step, index))
             losses, logs = self._losses(part)
             self.scaler.scale(torch.stack(list(losses.values())).sum() / count).backward()
-            found.append({name: torch.as_tensor(value).detach() for name, value in {**losses, **logs}.items()})
+            rows.append({name: torch.as_tensor(value).detach() for name, value in {**losses, **logs}.items()})
         if count == 1:
-            return found[0]
-        return {name: torch.stack([figures[name].float() for figures in found]).mean() for name in found[0]}
+            return rows[0]
+        return {name: torch.stack([row[name].float() for row in rows]).mean() for name in rows[0]}
 
-    def _plain_losses(self, frames: Batch) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """The representation's loss and IQL's three. Half precision is for the encoders; IQL works in full."""
+    def _eager_losses(self, batch: Batch[Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the representation's loss and IQL's three, and metrics. Only the encoders run in half precision."""
         with torch.autocast(self.device.type, self.dtype) if self.dtype else nullcontext():
-            features = self.method.compute_loss(frames)
+            output = self.method.compute_loss(batch)
         transition = Transition(
-            actor_inputs=torch.cat([features.actor_state, features.actor_task], -1).float(),
-            inputs=torch.cat([features.critic_state, features.critic_task], -1).float(),
-            next_inputs=torch.cat([features.next_state, features.next_task], -1).float().detach(),
-            action=frames.action,
-            reward=frames.reward,
-            terminal=frames.terminal,
+            actor_inputs=torch.cat([output.actor_state, output.actor_task], -1).float(),
+            inputs=torch.cat([output.critic_state, output.critic_task], -1).float(),
+            next_inputs=torch.cat([output.next_state, output.next_task], -1).float().detach(),
+            action=batch.action,
+            reward=batch.reward,
+            terminal=batch.terminal,
         )
         losses, logs = self.iql.losses(transition)
-        return {"representation_loss": features.loss.float(), **losses}, {**_figures(features.logs), **logs}
+        return {"representation_loss": output.loss.float(), **losses}, {**_scalars(output.logs), **logs}
 
-    def _groups(self) -> list[dict[str, Any]]:
-        """The method's groups, and one for the policy's learner; without weight decay AdamW is Adam."""
-        own = [{**group, "params": list(group["params"])} for group in self.method.optimizer_groups()]
-        policy = [parameter for parameter in self.iql.parameters() if parameter.requires_grad]
-        covered = {id(parameter) for group in own for parameter in group["params"]}
-        missing = [name for name, one in self.method.named_parameters() if one.requires_grad and id(one) not in covered]
-        if missing:
+    def _parameter_groups(self) -> list[dict[str, Any]]:
+        """Return the method's parameter groups and one for IQL, which has no weight decay: there AdamW is Adam."""
+        groups = [{**group, "params": list(group["params"])} for group in self.method.optimizer_groups()]
+        covered = {id(parameter) for group in groups for parameter in group["params"]}
+        trained = {name: value for name, value in self.method.named_parameters() if value.requires_grad}
+        if missing := [name for name, parameter in trained.items() if id(parameter) not in covered]:
             raise GCBError(f"{self.method.name}.optimizer_groups() leaves out {', '.join(missing[:3])}.")
-        return [*own, {"params": policy, "lr": self.config.learning_rate, "weight_decay": 0.0}]
-
-
-def _split(frames: Batch, count: int) -> list[Batch]:
-    """Equal parts of a batch."""
-    chunks = {one.name: getattr(frames, one.name) for one in fields(frames)}
-    chunks = {name: tensor.chunk(count) for name, tensor in chunks.items() if tensor is not None}
-    return [Batch(**{name: chunk[index] for name, chunk in chunks.items()}) for index in range(count)]
+        policy = [parameter for parameter in self.iql.parameters() if parameter.requires_grad]
+        return [*groups, {"params": policy, "lr": self.config.learning_rate, "weight_decay": 0.0}]
 
 
 def _seed(*numbers: int) -> int:
@@ -109,18 +101,18 @@ def _seed(*numbers: int) -> int:
 
 
 def lr_multiplier(config: TrainConfig[Any], step: int) -> float:
-    """The share of the learning rates at a step (from 0): a linear rise, then the chosen fall."""
+    """Return the factor of all learning rates at a step, counted from 0: linear warm-up, then the schedule's decay."""
     if step < config.warmup_steps:
         return (step + 1) / (config.warmup_steps + 1)
     if config.lr_schedule == "none":
         return 1.0
-    done = (step - config.warmup_steps) / (config.steps - config.warmup_steps)
-    left = 1 - done if config.lr_schedule == "linear" else (1 + cos(pi * done)) / 2
-    return config.min_lr_ratio + (1 - config.min_lr_ratio) * left
+    progress = (step - config.warmup_steps) / (config.steps - config.warmup_steps)
+    decay = 1 - progress if config.lr_schedule == "linear" else (1 + cos(pi * progress)) / 2
+    return config.min_lr_ratio + (1 - config.min_lr_ratio) * decay
 
 
-def autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
-    """The half-precision type of the encoders' passes; None for float32."""
+def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
+    """Return the half-precision dtype of the encoders' forward passes, or None for float32."""
     if precision == "auto":
         if device.type != "cuda":
             return None
@@ -128,33 +120,30 @@ def autocast_type(precision: str, device: torch.device) -> torch.dtype | None:
     if precision == "float32":
         return None
     if device.type == "cpu":
-        # Slower than float32 where it works; where a virtual machine forbids AMX, it kills the process.
-        raise GCBError(f"precision is {precision!r}; on a CPU accepted: auto or float32, which is the faster there.")
+        # Slower than float32 where it works; on virtual machines that forbid AMX, it kills the process.
+        raise GCBError(f"precision is {precision!r}; on a CPU accepted: auto or float32, which is faster there.")
     return getattr(torch, precision)
 
 
-def _figures(logs: dict[str, Any]) -> dict[str, Any]:
-    """What is a number; a method may hand out embeddings beside them."""
+def _scalars(logs: dict[str, Any]) -> dict[str, Any]:
+    """Keep the numbers: a method may return embeddings beside them."""
     return {name: value for name, value in logs.items() if not isinstance(value, Tensor) or value.ndim == 0}
 
 
-def _compiled(function: Any) -> Any:
-    """The function through torch.compile; as it was, with a warning, where compiling fails."""
+def _compile(function: Any) -> Any:
+    """Compile a function; if that fails, warn and run it uncompiled."""
     compiled: Any = torch.compile(function)
 
-    def call(frames: Batch) -> Any:
+    def call(batch: Batch[Tensor]) -> Any:
         nonlocal compiled
         try:
-            return compiled(frames)
+            return compiled(batch)
         except Exception as error:
             if compiled is function:
                 raise
-            warnings.warn(f"torch.compile does not work here, going on without: {_briefly(error)}", stacklevel=3)
+            reason = " ".join(str(error).splitlines()[:2]) or type(error).__name__
+            warnings.warn(f"torch.compile does not work here, continuing without it: {reason}", stacklevel=3)
             compiled = function
-            return function(frames)
+            return function(batch)
 
     return call
-
-
-def _briefly(error: Exception) -> str:
-    return " ".join(str(error).splitlines()[:2]) or type(error).__name__

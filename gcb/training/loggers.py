@@ -1,4 +1,4 @@
-"""Where a run's figures go: metrics.jsonl always, TensorBoard and Weights & Biases by choice."""
+"""Loggers of a run's metrics: metrics.jsonl always, TensorBoard and Weights & Biases if asked for."""
 
 import json
 import math
@@ -14,25 +14,25 @@ from gcb.runs.run_dir import METRICS, Run
 from gcb.utils.dataclass_io import to_dict
 from gcb.utils.files import explain_os_errors, sync, write_atomically
 
-KEPT = "The last checkpoint is kept; once there is room, the same command goes on"
+KEPT = "The last checkpoint is kept; free some space and run the same command again to resume"
 
 
 class Logger(Protocol):
-    """Takes rows of figures."""
+    """Writes rows of metrics."""
 
     def write(self, step: int, row: Mapping[str, float]) -> None: ...
 
     def sync(self) -> None:
-        """Make sure of all rows so far; called before every checkpoint."""
+        """Flush all rows to disk; called before every checkpoint."""
 
     def close(self) -> None: ...
 
 
 class JsonLines:
-    """One JSON object per line. Rows from after the checkpoint that a run goes on from are cut off first."""
+    """Writes one JSON object per line, after removing the rows beyond the checkpoint that a run resumes from."""
 
-    def __init__(self, folder: Path, last_step: int) -> None:
-        self.path = folder / METRICS
+    def __init__(self, run_dir: Path, last_step: int) -> None:
+        self.path = run_dir / METRICS
         with explain_os_errors(self.path):
             rows = [line for line, row in _lines(self.path) if row["step"] <= last_step]
             kept = b"".join(rows)
@@ -41,10 +41,10 @@ class JsonLines:
             self._file = open(self.path, "ab")  # noqa: SIM115 (closed by close)
 
     def write(self, step: int, row: Mapping[str, float]) -> None:
-        # JSON knows neither NaN nor infinity.
-        plain = {name: value if math.isfinite(value) else None for name, value in row.items()}
+        # JSON has neither NaN nor infinity.
+        values = {name: value if math.isfinite(value) else None for name, value in row.items()}
         with explain_os_errors(self.path, KEPT):
-            self._file.write((json.dumps({"step": step, **plain}) + "\n").encode())
+            self._file.write((json.dumps({"step": step, **values}) + "\n").encode())
             self._file.flush()
 
     def sync(self) -> None:
@@ -55,9 +55,9 @@ class JsonLines:
         self._file.close()
 
 
-def read_metrics(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """All rows of a run's metrics; a last line that is not whole yet is left out, a damaged file is an error."""
-    return [row for _, row in _lines(Path(folder) / METRICS)]
+def read_metrics(run_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Return all rows of a run's metrics, without a last line that is incomplete; a damaged file is an error."""
+    return [row for _, row in _lines(Path(run_dir) / METRICS)]
 
 
 def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
@@ -80,13 +80,13 @@ def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
 
 
 class TensorBoard:
-    """Event files in RUN/tensorboard."""
+    """Writes event files to RUN/tensorboard."""
 
-    def __init__(self, folder: Path, last_step: int) -> None:
+    def __init__(self, run_dir: Path, last_step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        # Event files of a run that is gone on with hide what they hold from `purge_step` on.
-        self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=last_step + 1)
+        # When a run resumes, TensorBoard hides the rows from `purge_step` on.
+        self._writer = SummaryWriter(str(run_dir / "tensorboard"), purge_step=last_step + 1)
 
     def write(self, step: int, row: Mapping[str, float]) -> None:
         for name, value in row.items():
@@ -100,33 +100,33 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A Weights & Biases run in RUN/wandb; offline, unless the environment variable WANDB_MODE says otherwise."""
+    """Writes a Weights & Biases run to RUN/wandb; offline, unless the environment variable WANDB_MODE is set."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, run_dir: Path, config: Mapping[str, Any]) -> None:
         import wandb  # pyright: ignore[reportMissingImports]
 
         mode = os.environ.get("WANDB_MODE", "offline")
-        self._run = wandb.init(project="gcb", name=folder.name, dir=str(folder), config=dict(config), mode=mode)
+        self._run = wandb.init(project="gcb", name=run_dir.name, dir=str(run_dir), config=dict(config), mode=mode)
 
     def write(self, step: int, row: Mapping[str, float]) -> None:
         self._run.log(dict(row), step=step)
 
     def sync(self) -> None:
-        """It writes in its own time."""
+        """Weights & Biases writes in the background."""
 
     def close(self) -> None:
         self._run.finish()
 
 
 def check_extras(config: TrainConfig[Any]) -> None:
-    """Say which package is missing for the loggers asked for."""
+    """Raise if the package of a logger is missing."""
     for name in ("tensorboard", "wandb"):
         if getattr(config, name) and find_spec(name) is None:
-            raise GCBError(f"{name} is on, but not installed: pip install 'gcb[{name}]', or leave it off.")
+            raise GCBError(f"{name} is on but not installed: pip install 'gcb[{name}]', or leave it off.")
 
 
 def open_loggers(run: Run, last_step: int) -> list[Logger]:
-    """The loggers that a run asks for, to be written to from `last_step` on."""
+    """Open the loggers of a run that resumes after `last_step`."""
     loggers: list[Logger] = [JsonLines(run.path, last_step)]
     if run.config.tensorboard:
         loggers.append(TensorBoard(run.path, last_step))

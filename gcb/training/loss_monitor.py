@@ -1,4 +1,4 @@
-"""Losses under watch: their means for the log, and an end to a run that has diverged."""
+"""Collect metrics during training, average them for the log, and stop a run that has diverged."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from gcb.runs.run_dir import Run
 
 
 class LossMonitor:
-    """Collects every step's figures, on whatever device they are, and looks at them when asked.
+    """Collects the metrics of every step on their device; `check` reads them.
 
-    On a GPU looking means waiting, so that it is done for many steps at once; the step that went wrong is found all
-    the same. A figure whose name ends in "loss" must stay finite and below the limit.
+    Reading from a GPU waits for it, so many steps are read at once; an error still names the step that diverged. A
+    metric whose name ends in "loss" must stay finite and within `max_loss`.
     """
 
     def __init__(self, max_loss: float) -> None:
@@ -26,33 +26,33 @@ class LossMonitor:
         self._count = 0
         self._latest: dict[str, float] = {}
 
-    def add(self, step: int, figures: Mapping[str, Tensor]) -> None:
-        """The figures of one step."""
-        self._names = list(figures)
-        self._pending.append((step, torch.stack([value.float() for value in figures.values()])))
+    def add(self, step: int, metrics: Mapping[str, Tensor]) -> None:
+        """Add the metrics of one step."""
+        self._names = list(metrics)
+        self._pending.append((step, torch.stack([value.float() for value in metrics.values()])))
 
     def check(self, run: Run) -> None:
-        """Look at all that was added since; raise if a loss has diverged."""
+        """Read the metrics added since the last call; raise if a loss has diverged."""
         if not self._pending:
             return
         rows = torch.stack([values for _, values in self._pending]).tolist()
         for (step, _), row in zip(self._pending, rows, strict=True):
-            figures = dict(zip(self._names, row, strict=True))
-            for name, value in figures.items():
+            metrics = dict(zip(self._names, row, strict=True))
+            for name, value in metrics.items():
                 if name.endswith("loss") and not abs(value) <= self.max_loss:
                     limit = "" if not math.isfinite(value) else f", beyond max_loss {self.max_loss:g}"
                     raise GCBError(f"{name} is {value:g} at step {step}{limit}: the run has diverged. {run.advice()}")
                 self._sums[name] = self._sums.get(name, 0.0) + value
             self._count += 1
-            self._latest = figures
+            self._latest = metrics
         self._pending.clear()
 
     def latest(self, names: Sequence[str]) -> dict[str, float]:
-        """Some losses of the last step looked at, for a progress bar."""
+        """Return some losses of the last step that was read, for a progress bar."""
         return {name.removesuffix("_loss"): self._latest[name] for name in names if name in self._latest}
 
     def means(self) -> dict[str, float]:
-        """The mean of each figure since the last call."""
+        """Return the mean of each metric since the last call."""
         means = {name: total / max(self._count, 1) for name, total in self._sums.items()}
         self._sums, self._count = {}, 0
         return means

@@ -1,4 +1,4 @@
-"""Keep the memory that a training step frees: the next one asks for the same blocks again."""
+"""Keep the memory that a training step frees, because the next step allocates the same blocks."""
 
 import ctypes
 import sys
@@ -8,16 +8,16 @@ TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
 
 
 def keep_freed_memory() -> bool:
-    """Tell the C library not to hand large blocks back to the system; say whether it could be told.
+    """Configure glibc not to return large blocks to the operating system; return whether that was possible.
 
-    By default glibc maps every block of more than 32 MB anew, and the system clears it page by page: measured, a
-    quarter of the time of a training step on a CPU. Affects the whole process; its peak memory stays the same.
+    By default glibc maps every block of more than 32 MB anew, and the kernel clears it page by page: a measured quarter
+    of the time of a training step on a CPU. Affects the whole process; its peak memory stays the same.
     """
     if sys.platform != "linux":
         return False
     try:
-        set_option = ctypes.CDLL(None).mallopt
+        mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library
         return False
     options = ((MMAP_MAX, 0), (TRIM_THRESHOLD, 2**31 - 1), (TOP_PAD, 64 * 2**20))
-    return all(set_option(option, value) == 1 for option, value in options)
+    return all(mallopt(option, value) == 1 for option, value in options)

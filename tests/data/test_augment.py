@@ -1,29 +1,37 @@
-"""Random shifts: against the plain loop, and drawn as promised."""
+"""Augmentation: against a simple loop and values worked out by hand, and with the promised distribution."""
 
+import json
 from itertools import permutations
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
+from helpers.tiny import tiny_dataset
+from torch import Tensor
 
+from gcb.data import Batch, Dataset, GoalSampling, Sampler
 from gcb.data.augment import (
-    draw_orders,
-    mirror_actions,
-    mirror_frames,
-    overlay_frames,
-    recolour_frames,
-    shift_frames,
+    Augmenter,
+    channel_orders,
+    channel_shuffle,
+    flip_actions,
+    flipped_actions,
+    horizontal_flip,
+    random_overlay,
+    random_shift,
     shift_images,
 )
 
 
 def shifted_by_loop(images: np.ndarray, offsets: np.ndarray, pixels: int) -> np.ndarray:
-    """Pad with the edge, then cut each image out where its offset says."""
+    """Pad with the edge, then crop each image at its offset."""
     height, width = images.shape[1:3]
     padded = np.pad(images, ((0, 0), (pixels, pixels), (pixels, pixels), (0, 0)), mode="edge")
     return np.stack(
         [
-            one[pixels - down : pixels - down + height, pixels - right : pixels - right + width]
-            for one, (down, right) in zip(padded, offsets, strict=True)
+            image[pixels - down : pixels - down + height, pixels - right : pixels - right + width]
+            for image, (down, right) in zip(padded, offsets, strict=True)
         ]
     )
 
@@ -32,74 +40,142 @@ def random_images(count: int, shape: tuple[int, int, int], seed: int = 0) -> np.
     return np.random.default_rng(seed).integers(256, size=(count, *shape), dtype=np.uint8)
 
 
-def test_every_offset_equals_the_plain_loop() -> None:
+def test_every_offset_matches_the_loop() -> None:
     pixels = 3
     steps = range(-pixels, pixels + 1)
     offsets = np.array([(down, right) for down in steps for right in steps])
     images = random_images(len(offsets), (10, 13, 6))
-    moved = shift_images(torch.from_numpy(images), torch.from_numpy(offsets), pixels)
-    assert np.array_equal(moved.numpy(), shifted_by_loop(images, offsets, pixels))
-    assert moved.dtype == torch.uint8
+    shifted = shift_images(torch.from_numpy(images), torch.from_numpy(offsets), pixels)
+    assert np.array_equal(shifted.numpy(), shifted_by_loop(images, offsets, pixels))
+    assert shifted.dtype == torch.uint8
 
 
-def test_a_dot_moves_down_and_right() -> None:
+def test_a_dot_shifts_down_and_right() -> None:
     image = torch.zeros(1, 5, 5, 1, dtype=torch.uint8)
     image[0, 2, 2] = 1
-    moved = shift_images(image, torch.tensor([[1, 2]]), 2)
-    assert moved[0, 3, 4] == 1
-    assert moved.sum() == 1
+    shifted = shift_images(image, torch.tensor([[1, 2]]), 2)
+    assert shifted[0, 3, 4] == 1
+    assert shifted.sum() == 1
 
 
-def test_frames_move_on_their_own_or_together() -> None:
+def test_frames_shift_independently_or_together() -> None:
     images = torch.from_numpy(random_images(8, (12, 12, 3)))
     frames = {"state": images, "next_state": images, "goal": images}
-    alone = shift_frames(frames, 4, (), np.random.default_rng(0))
-    assert not torch.equal(alone["state"], alone["goal"])
-    together = shift_frames(frames, 4, (frozenset({"state", "goal", "initial_state"}),), np.random.default_rng(0))
+    separate = random_shift(frames, 4, (), np.random.default_rng(0))
+    assert not torch.equal(separate["state"], separate["goal"])
+    together = random_shift(frames, 4, (frozenset({"state", "goal", "initial_state"}),), np.random.default_rng(0))
     assert torch.equal(together["state"], together["goal"])
     assert not torch.equal(together["state"], together["next_state"])
-    assert torch.equal(together["next_state"], alone["next_state"])  # the draws do not depend on who moves with whom
+    assert torch.equal(together["next_state"], separate["next_state"])  # random numbers do not depend on `together`
 
 
-def test_all_offsets_are_drawn_alike() -> None:
+def test_offsets_are_uniform() -> None:
     rng = np.random.default_rng(1)
     image = torch.zeros(2000, 9, 9, 1, dtype=torch.uint8)
     image[:, 4, 4] = 1
-    moved = shift_frames({"state": image}, 2, (), rng)["state"]
-    counts = moved.sum(0).view(9, 9)[2:7, 2:7]
+    shifted = random_shift({"state": image}, 2, (), rng)["state"]
+    counts = shifted.sum(0).view(9, 9)[2:7, 2:7]
     assert counts.sum() == 2000
     assert counts.min() >= 45  # 80 expected of each of the 25; √80 ≈ 9
     assert counts.max() <= 120
 
 
-def test_recolouring_puts_each_samples_channels_in_its_own_order() -> None:
-    images = torch.arange(12, dtype=torch.uint8).view(2, 1, 1, 6)  # two samples of two stacked pictures of one pixel
+def test_channel_shuffle_permutes_each_sample_by_its_own_order() -> None:
+    images = torch.arange(12, dtype=torch.uint8).view(2, 1, 1, 6)  # two samples of two stacked images of one pixel
     orders = torch.tensor([[0, 1, 2], [2, 0, 1]])
-    coloured = recolour_frames({"state": images, "goal": images}, orders)
-    assert coloured["state"].flatten(1).tolist() == [[0, 1, 2, 3, 4, 5], [8, 6, 7, 11, 9, 10]]
-    assert torch.equal(coloured["goal"], coloured["state"])
+    shuffled = channel_shuffle({"state": images, "goal": images}, orders)
+    assert shuffled["state"].flatten(1).tolist() == [[0, 1, 2, 3, 4, 5], [8, 6, 7, 11, 9, 10]]
+    assert torch.equal(shuffled["goal"], shuffled["state"])
 
 
-def test_all_orders_of_channels_are_drawn() -> None:
-    drawn = {tuple(order) for order in draw_orders(500, np.random.default_rng(0)).tolist()}
-    assert drawn == set(permutations(range(3)))
+def test_all_channel_orders_are_sampled() -> None:
+    orders = {tuple(order) for order in channel_orders(500, np.random.default_rng(0)).tolist()}
+    assert orders == set(permutations(range(3)))
 
 
 def test_an_overlay_is_three_eighths_of_the_chosen_samples() -> None:
     images = torch.tensor([80, 80, 255], dtype=torch.uint8).view(3, 1, 1, 1)
-    pictures = torch.tensor([160, 160, 255], dtype=torch.uint8).view(3, 1, 1, 1)
+    overlays = torch.tensor([160, 160, 255], dtype=torch.uint8).view(3, 1, 1, 1)
     chosen = torch.tensor([True, False, True])
-    blended = overlay_frames({"state": images}, pictures, chosen)["state"]
+    blended = random_overlay({"state": images}, overlays, chosen)["state"]
     assert blended.flatten().tolist() == [50 + 60, 80, 255]  # 5/8 · 80 + 3/8 · 160; white on white stays white
     assert images.flatten().tolist() == [80, 80, 255]
 
 
-def test_a_mirror_exchanges_left_and_right_of_the_chosen_samples_and_turns_their_actions() -> None:
+def test_horizontal_flip_mirrors_the_chosen_samples_and_their_actions() -> None:
     images = torch.arange(12, dtype=torch.uint8).view(2, 2, 3, 1)
     chosen = torch.tensor([False, True])
-    mirrored = mirror_frames({"state": images, "goal": images}, chosen)
-    assert mirrored["state"][0].tolist() == images[0].tolist()
-    assert mirrored["state"][1].flatten().tolist() == [8, 7, 6, 11, 10, 9]
-    assert torch.equal(mirrored["goal"], mirrored["state"])
+    flipped = horizontal_flip({"state": images, "goal": images}, chosen)
+    assert flipped["state"][0].tolist() == images[0].tolist()
+    assert flipped["state"][1].flatten().tolist() == [8, 7, 6, 11, 10, 9]
+    assert torch.equal(flipped["goal"], flipped["state"])
     actions = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
-    assert mirror_actions(actions, chosen, (0, 2)).tolist() == [[1, 2, 3], [-1, 2, -3]]
+    assert flip_actions(actions, chosen, (0, 2)).tolist() == [[1, 2, 3], [-1, 2, -3]]
+
+
+def augmenter(data: Dataset, seed: int = 0, **settings: Any) -> Augmenter:
+    return Augmenter(data, np.random.default_rng(seed), **settings)
+
+
+def image_batch(data: Dataset, size: int = 64) -> Batch[Tensor]:
+    return Sampler(data, GoalSampling(), np.random.default_rng(0)).sample(size).to("cpu")
+
+
+ALL = {"random_shift": 4, "channel_shuffle": True, "random_overlay": 0.5, "horizontal_flip": True}
+HALVES = (slice(0, 32), slice(32, 64))
+
+
+@pytest.fixture(scope="module")
+def drawer() -> Dataset:
+    """A dataset of an environment that declares how actions flip."""
+    return Dataset.from_arrays(**tiny_dataset(actions=5).arrays(), config={"env": "gcb/Drawer-v0"})
+
+
+def test_half_of_the_samples_are_flipped_with_their_actions(drawer: Dataset) -> None:
+    batch = image_batch(drawer)
+    flipped = augmenter(drawer, horizontal_flip=True)(batch, 64)
+    chosen = (flipped.state != batch.state).flatten(1).any(1)
+    assert 16 < chosen.sum() < 48
+    assert torch.equal(flipped.goal[chosen], batch.goal[chosen].flip(2))
+    assert torch.equal(flipped.goal[~chosen], batch.goal[~chosen])
+    assert torch.equal(flipped.action[chosen], batch.action[chosen] * torch.tensor([1, -1, 1, -1, 1]))
+    assert torch.equal(flipped.action[~chosen], batch.action[~chosen])
+
+
+def test_some_rows_are_augmented_as_in_the_whole_batch(drawer: Dataset) -> None:
+    batch = image_batch(drawer)
+    whole = augmenter(drawer, **ALL)(batch, 64)
+    halves = [augmenter(drawer, **ALL)(part, 64, rows) for part, rows in zip(batch.split(2), HALVES, strict=True)]
+    for name, tensor in {**whole.frames(), "action": whole.action}.items():
+        assert torch.equal(torch.cat([getattr(half, name) for half in halves]), tensor)
+    assert not torch.equal(whole.state, batch.state)
+    assert torch.equal(whole.reward, batch.reward)
+
+
+def test_a_restored_augmenter_continues_alike(drawer: Dataset) -> None:
+    batch, original = image_batch(drawer), augmenter(drawer, **ALL)
+    original(batch, 64)
+    restored = augmenter(drawer, seed=9, **ALL)
+    restored.load_state_dict(json.loads(json.dumps(original.state_dict())))
+    assert torch.equal(restored(batch, 64).state, original(batch, 64).state)
+
+
+def test_vectors_are_not_augmented() -> None:
+    rng = np.random.default_rng(0)
+    data = Dataset.from_arrays(rng.normal(size=(22, 5)), rng.uniform(-1, 1, (20, 2)), [10, 10])
+    batch = Sampler(data, GoalSampling().without_original(), rng).sample(8).to("cpu")
+    assert augmenter(data, **ALL)(batch, 8) is batch
+
+
+@pytest.mark.parametrize(
+    ("config", "dimensions"),
+    [
+        ({"env": "gcb/ButtonDrawer-v0"}, (1, 3)),
+        ({"env": "Pendulum-v1"}, ()),
+        ({"env": "Pendulum-v1", "adapter": "goal"}, ()),
+        ({"env": "Pendulum-v1", "adapter": "mine:Own"}, ()),
+        ({}, ()),
+    ],
+)
+def test_only_environments_that_declare_it_are_flipped(config: dict[str, str], dimensions: tuple[int, ...]) -> None:
+    assert flipped_actions(Dataset.from_arrays(**tiny_dataset().arrays(), config=config)) == dimensions

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gcb.data import GoalSampling, Sampler
-from gcb.methods import Batch, Method, Shapes, method_named
+from gcb.data import Batch, GoalSampling, Sampler
+from gcb.methods import Method, Shapes, method_named
 from gcb.models.networks import ImageEncoder
 from helpers.tiny import SIZE, tiny_config, tiny_dataset
 
@@ -25,11 +25,7 @@ def make_method(name: str, shapes: Shapes = IMAGES, seed: int = 0, **settings: A
 def image_batch(rows: int = ROWS, seed: int = 0) -> Any:
     """Transitions of the tiny dataset with every frame that a method may ask for."""
     sampler = Sampler(tiny_dataset(), GoalSampling(), np.random.default_rng(seed))
-    batch = sampler.sample(rows)
-    initial_state = sampler.gather(batch.indices.initial_state)
-    frames = {"state": batch.state, "next_state": batch.next_state, "goal": batch.goal, "initial_state": initial_state}
-    rest = {"action": batch.action.astype(np.float32), "reward": batch.reward, "terminal": batch.terminal}
-    return Batch(**{name: torch.from_numpy(array) for name, array in {**frames, **rest}.items()})
+    return sampler.sample(rows, extra_frames=["initial_state"]).to("cpu")
 
 
 def vector_batch(rows: int = ROWS, seed: int = 0) -> Any:

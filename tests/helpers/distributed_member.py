@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from gcb.data import Dataset
+from gcb.data import Batch, Dataset
 from gcb.errors import GCBError
-from gcb.methods import Batch
 from gcb.runs.config import TrainConfig
 from gcb.training.learner import Learner
 from gcb.training.trainer import train
@@ -29,8 +28,8 @@ def first_gradients(config: TrainConfig[Any], data: Dataset, out: Path) -> Gradi
     """Train; return the gradients of the first step."""
     real, gradients = Learner.step, {}
 
-    def step(self: Learner, frames: Batch, number: int) -> Any:
-        figures = real(self, frames, number)
+    def step(self: Learner, batch: Batch, number: int) -> Any:
+        figures = real(self, batch, number)
         if number == 0:
             named = self.modules.named_parameters()
             gradients.update({name: one.grad.clone() for name, one in named if one.grad is not None})
@@ -48,10 +47,10 @@ def stopped_and_gone_on(data: Dataset, folder: Path, rank: int) -> None:
     """The second process is asked to stop in its seventh step; both do, and go on when called again."""
     real = Learner.step
 
-    def step(self: Learner, frames: Batch, number: int) -> Any:
+    def step(self: Learner, batch: Batch, number: int) -> Any:
         if number == 6 and rank == 1:
             os.kill(os.getpid(), signal.SIGTERM)
-        return real(self, frames, number)
+        return real(self, batch, number)
 
     Learner.step = step
     try:

@@ -13,7 +13,7 @@ SIZE = 32
 
 
 def tiny_dataset(episodes: int = 6, size: int = SIZE, actions: int = 2, seed: int = 0) -> Dataset:
-    """A bright bar in a noisy picture is to be moved to the goal's place; the first action says in which direction."""
+    """Episodes that move a bright bar in a noisy image to the goal's position; action 0 is the direction."""
     rng = np.random.default_rng(seed)
     frames, moves, rewards, first, goals, lengths = [], [], [], [], [], []
     for _ in range(episodes):

@@ -13,10 +13,11 @@ from helpers.tiny import tiny_config, tiny_dataset
 import gcb
 from gcb.agent.agent import Agent
 from gcb.agent.build import build
+from gcb.data import Batch
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate
-from gcb.methods import METHODS, Batch, MethodOutput
+from gcb.methods import METHODS, MethodOutput
 from gcb.runs.config import PRESETS, make_config
 from gcb.training.learner import Learner
 from gcb.training.trainer import train

@@ -7,8 +7,8 @@ import torch
 from helpers.batches import VECTORS, encoder_gradient, fit, image_batch, make_method, vector_batch
 from torch import Tensor, nn
 
+from gcb.data import Batch
 from gcb.errors import GCBError
-from gcb.methods import Batch
 from gcb.runs.config import make_config
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gcb.methods import Batch
+from gcb.data import Batch
 from gcb.training.collapse import CollapseAlarm, CollapseWarning, effective_rank, feature_std, representation_metrics
 
 

@@ -14,7 +14,7 @@ from helpers.tiny import tiny_config, tiny_dataset
 from gcb.data import Dataset
 from gcb.errors import GCBError
 from gcb.runs.run_dir import Run
-from gcb.training.distributed import SINGLE, Distributed, shared_config
+from gcb.training.distributed import SINGLE, Distributed, config_for_processes
 from gcb.training.loggers import read_metrics
 from gcb.training.trainer import train
 
@@ -92,9 +92,9 @@ def test_parts_must_fit() -> None:
     with pytest.raises(GCBError, match="multiple of 8 parts"):
         tiny_config(microbatches=8)
     with pytest.raises(GCBError, match="microbatches is 4; with 2 processes accepted: 2"):
-        shared_config(tiny_config(microbatches=4), 2)
-    assert shared_config(tiny_config(), 2).microbatches == 2
-    assert shared_config(tiny_config(microbatches=4), 1).microbatches == 4
+        config_for_processes(tiny_config(microbatches=4), 2)
+    assert config_for_processes(tiny_config(), 2).microbatches == 2
+    assert config_for_processes(tiny_config(microbatches=4), 1).microbatches == 4
 
 
 def test_the_parts_of_a_batch_are_all_of_it() -> None:

@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 import torch
 from helpers.tiny import tiny_config, tiny_dataset
+from torch import Tensor
 
 import gcb.training.learner
 from gcb.agent.build import pick_device
-from gcb.data import Dataset, GoalSampling, Sampler
+from gcb.data import Batch, Dataset, GoalSampling, Sampler
 from gcb.errors import GCBError
-from gcb.methods import METHODS, Batch
+from gcb.methods import METHODS
 from gcb.methods.bc import GoalAgnosticBC
 from gcb.runs.config import TrainConfig
-from gcb.training.learner import Learner, autocast_type, lr_multiplier
-from gcb.training.trainer import shapes_of
+from gcb.runs.dataset_record import shapes_of
+from gcb.training.learner import Learner, autocast_dtype, lr_multiplier
 
 
 @pytest.fixture(scope="module")
@@ -24,16 +25,11 @@ def data() -> Dataset:
     return tiny_dataset()
 
 
-def learner(config: TrainConfig[Any], data: Dataset) -> tuple[Learner, Batch]:
+def learner(config: TrainConfig[Any], data: Dataset) -> tuple[Learner, Batch[Tensor]]:
     torch.manual_seed(0)
-    made = Learner(config, shapes_of(data), torch.device("cpu"))
     sampler = Sampler(data, GoalSampling(), np.random.default_rng(0))
-    batch = sampler.sample(8)
-    initial_state = torch.from_numpy(sampler.gather(batch.indices.initial_state))
-    tensors = {
-        name: torch.from_numpy(getattr(batch, name)) for name in Batch.__dataclass_fields__ if hasattr(batch, name)
-    }
-    return made, Batch(**tensors, initial_state=initial_state)
+    batch = sampler.sample(8, extra_frames=["initial_state"]).to("cpu")
+    return Learner(config, shapes_of(data), torch.device("cpu")), batch
 
 
 def test_rates_rise_and_fall() -> None:
@@ -80,7 +76,7 @@ def test_a_parameter_left_out_is_an_error(data: Dataset, monkeypatch: pytest.Mon
 
 def test_half_precision_stays_close(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     full, frames = learner(tiny_config("gcbc"), data)
-    monkeypatch.setattr(gcb.training.learner, "autocast_type", lambda precision, device: torch.float16)
+    monkeypatch.setattr(gcb.training.learner, "autocast_dtype", lambda precision, device: torch.float16)
     half, _ = learner(tiny_config("gcbc"), data)
     assert half.scaler.is_enabled()
     before = [parameter.clone() for parameter in half.method.parameters()]
@@ -96,10 +92,10 @@ def test_half_precision_stays_close(data: Dataset, monkeypatch: pytest.MonkeyPat
 
 def test_devices_and_precisions_that_do_not_go_together() -> None:
     cpu = torch.device("cpu")
-    assert autocast_type("auto", cpu) is autocast_type("float32", cpu) is None
+    assert autocast_dtype("auto", cpu) is autocast_dtype("float32", cpu) is None
     with pytest.raises(GCBError, match="precision is 'bfloat16'; on a CPU accepted: auto or float32"):
-        autocast_type("bfloat16", cpu)
-    assert autocast_type("bfloat16", torch.device("mps")) == torch.bfloat16
+        autocast_dtype("bfloat16", cpu)
+    assert autocast_dtype("bfloat16", torch.device("mps")) == torch.bfloat16
     assert pick_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 

@@ -42,7 +42,7 @@ def test_what_is_not_installed_is_said_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(gcb.training.loggers, "find_spec", lambda package: None)
-    with pytest.raises(GCBError, match=rf"{name} is on, but not installed: pip install 'gcb\[{name}\]'"):
+    with pytest.raises(GCBError, match=rf"{name} is on but not installed: pip install 'gcb\[{name}\]'"):
         train(tiny_config("goal_agnostic_bc", **{name: True}), tiny_dataset(), tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 

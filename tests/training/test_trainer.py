@@ -17,16 +17,16 @@ from torch import Tensor
 
 import gcb.training.learner
 import gcb.training.trainer
-from gcb.data import Dataset, write_dataset
+from gcb.data import Batch, Dataset, write_dataset
 from gcb.errors import GCBError
-from gcb.methods import METHODS, Batch, MethodOutput
+from gcb.methods import METHODS, MethodOutput
 from gcb.methods.bc import GoalAgnosticBC
 from gcb.runs.config import read_config, write_config
 from gcb.runs.run_dir import Run
 from gcb.training.collapse import CollapseWarning
 from gcb.training.learner import Learner
 from gcb.training.loggers import read_metrics
-from gcb.training.trainer import Trainer, TrainResult, train, turned_by_mirror
+from gcb.training.trainer import TrainResult, train
 from gcb.utils.files import directory_lock
 
 
@@ -50,7 +50,7 @@ def assert_equal_runs(one: Path, other: Path) -> None:
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
     states = [Run(path).state() for path in (one, other)]
-    for part in ("sampler", "shifting", "watch"):
+    for part in ("sampler", "augmenter", "loss_monitor"):
         assert states[0][part] == states[1][part]
     assert torch.equal(states[0]["torch"], states[1]["torch"])
     moments = [state["optimizer"]["state"] for state in states]
@@ -68,11 +68,11 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Let the learner die after so many steps, as a kill would, without a checkpoint."""
     real, done = Learner.step, []
 
-    def step(self: Learner, frames: Batch, number: int) -> dict[str, Tensor]:
+    def step(self: Learner, batch: Batch, number: int) -> dict[str, Tensor]:
         if len(done) == steps:
             raise Stopped
         done.append(number)
-        return real(self, frames, number)
+        return real(self, batch, number)
 
     monkeypatch.setattr(Learner, "step", step)
 
@@ -174,9 +174,9 @@ def test_a_finished_run_is_left_as_it_is(tmp_path: Path, data: Dataset) -> None:
 def test_time_runs_out_at_a_checkpoint(tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     now, real = [0.0], Learner.step
 
-    def step(self: Learner, frames: Batch, number: int) -> dict[str, Tensor]:
+    def step(self: Learner, batch: Batch, number: int) -> dict[str, Tensor]:
         now[0] += 2.0
-        return real(self, frames, number)
+        return real(self, batch, number)
 
     monkeypatch.setattr(Learner, "step", step)
     monkeypatch.setattr(gcb.training.trainer.time, "monotonic", lambda: now[0])
@@ -340,33 +340,3 @@ def test_vectors_train_through_the_same_loop(tmp_path: Path) -> None:
     vectors = Dataset.from_arrays(rng.normal(size=(22, 5)), rng.uniform(-1, 1, (20, 2)), [10, 10])
     config = tiny_config(goals={"p_original": 0.0, "p_future": 0.9, "p_next_frame": 0.1})
     assert train(config, vectors, tmp_path / "run", quiet=True).step == 12
-
-
-def test_half_of_the_samples_are_mirrored_with_their_actions() -> None:
-    of_our_worlds = Dataset.from_arrays(**tiny_dataset(actions=5).arrays(), config={"env": "gcb/Drawer-v0"})
-    plain, mirrored = (
-        Trainer(
-            tiny_config("gcbc", batch_size=64, random_shift=0, horizontal_flip=on), of_our_worlds, torch.device("cpu")
-        )._next_frames()
-        for on in (False, True)
-    )
-    turned = (mirrored.state != plain.state).flatten(1).any(1)
-    assert 16 < turned.sum() < 48
-    assert torch.equal(mirrored.goal[turned], plain.goal[turned].flip(2))
-    assert torch.equal(mirrored.goal[~turned], plain.goal[~turned])
-    assert torch.equal(mirrored.action[turned], plain.action[turned] * torch.tensor([1, -1, 1, -1, 1]))
-    assert torch.equal(mirrored.action[~turned], plain.action[~turned])
-
-
-@pytest.mark.parametrize(
-    ("config", "dimensions"),
-    [
-        ({"env": "gcb/ButtonDrawer-v0"}, (1, 3)),
-        ({"env": "Pendulum-v1"}, ()),
-        ({"env": "Pendulum-v1", "adapter": "goal"}, ()),
-        ({"env": "Pendulum-v1", "adapter": "mine:Own"}, ()),
-        ({}, ()),
-    ],
-)
-def test_only_a_world_that_says_how_is_mirrored(config: dict[str, str], dimensions: tuple[int, ...]) -> None:
-    assert turned_by_mirror(Dataset.from_arrays(**tiny_dataset().arrays(), config=config)) == dimensions
