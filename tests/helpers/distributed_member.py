@@ -1,4 +1,4 @@
-"""What each process of tests/test_team.py does: `torchrun … team_member.py FOLDER`."""
+"""The program that each process of tests/training/test_distributed.py runs: `torchrun … distributed_member.py DIR`."""
 
 import os
 import signal
@@ -17,23 +17,23 @@ from helpers.tiny import tiny_config, tiny_dataset
 
 CONFIGS: dict[str, TrainConfig[Any]] = {
     "gcb": tiny_config(lr_schedule="cosine", warmup_steps=2),
-    # Without the policy's gradient the passage from φ to the policy is in no loss at all.
-    "left out": tiny_config(steps=3, method_config={"rl_gradient": "none"}),
+    # Without the policy's gradient no loss depends on the bottleneck between φ and the policy.
+    "unused parameters": tiny_config(steps=3, method_config={"rl_gradient": "none"}),
     "gcbc": tiny_config("gcbc", steps=3, max_grad_norm=1.0),
 }
 Gradients = dict[str, torch.Tensor]
 
 
 def first_gradients(config: TrainConfig[Any], data: Dataset, out: Path) -> Gradients:
-    """Train; return the gradients of the first step."""
+    """Train and return the gradients of the first step."""
     real, gradients = Learner.step, {}
 
     def step(self: Learner, batch: Batch, number: int) -> Any:
-        figures = real(self, batch, number)
+        metrics = real(self, batch, number)
         if number == 0:
             named = self.modules.named_parameters()
-            gradients.update({name: one.grad.clone() for name, one in named if one.grad is not None})
-        return figures
+            gradients.update({name: value.grad.clone() for name, value in named if value.grad is not None})
+        return metrics
 
     Learner.step = step
     try:
@@ -43,8 +43,8 @@ def first_gradients(config: TrainConfig[Any], data: Dataset, out: Path) -> Gradi
     return gradients
 
 
-def stopped_and_gone_on(data: Dataset, folder: Path, rank: int) -> None:
-    """The second process is asked to stop in its seventh step; both do, and go on when called again."""
+def stop_and_resume(data: Dataset, path: Path, rank: int) -> None:
+    """Send SIGTERM to the second process in its seventh step: both stop, and resume when called again."""
     real = Learner.step
 
     def step(self: Learner, batch: Batch, number: int) -> Any:
@@ -54,28 +54,28 @@ def stopped_and_gone_on(data: Dataset, folder: Path, rank: int) -> None:
 
     Learner.step = step
     try:
-        train(CONFIGS["gcb"], data, folder / "stopped", quiet=True)
+        train(CONFIGS["gcb"], data, path / "stopped", quiet=True)
     except KeyboardInterrupt:
-        (folder / f"stopped-{rank}").touch()
+        (path / f"stopped-{rank}").touch()
     Learner.step = real
-    train(CONFIGS["gcb"], data, folder / "stopped", quiet=True)
+    train(CONFIGS["gcb"], data, path / "stopped", quiet=True)
 
 
-def refused(data: Dataset, folder: Path, rank: int) -> None:
-    """What only the first process looks at is an error in all."""
+def train_with_another_seed(data: Dataset, path: Path, rank: int) -> None:
+    """Only the main process looks at the run directory; its error must be raised in all."""
     try:
-        train(tiny_config("gcbc", seed=5), data, folder / "gcbc", quiet=True)
+        train(tiny_config("gcbc", seed=5), data, path / "gcbc", quiet=True)
     except GCBError as error:
-        (folder / f"refused-{rank}").write_text(str(error))
+        (path / f"refused-{rank}").write_text(str(error))
 
 
-def main(folder: Path) -> None:
+def main(path: Path) -> None:
     os.fsync = lambda fd: None
     rank, data = int(os.environ["RANK"]), tiny_dataset()
     for name, config in CONFIGS.items():
-        torch.save(first_gradients(config, data, folder / name), folder / f"{name}-{rank}.pt")
-    stopped_and_gone_on(data, folder, rank)
-    refused(data, folder, rank)
+        torch.save(first_gradients(config, data, path / name), path / f"{name}-{rank}.pt")
+    stop_and_resume(data, path, rank)
+    train_with_another_seed(data, path, rank)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Spread and effective rank by hand, and the alarm when they collapse."""
+"""Feature standard deviation and effective rank by hand, and the warning on collapse."""
 
 import math
 import warnings
@@ -11,7 +11,7 @@ from gcb.data import Batch
 from gcb.training.collapse import CollapseAlarm, CollapseWarning, effective_rank, feature_std, representation_metrics
 
 
-def test_spread_by_hand() -> None:
+def test_feature_std_by_hand() -> None:
     features = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
     assert feature_std(features).item() == pytest.approx((math.sqrt(2) + 0) / 2)
 
@@ -35,7 +35,7 @@ def test_a_line_and_a_point_have_rank_one() -> None:
 
 
 class Embedding(torch.nn.Module):
-    """Just what the metrics ask of a method."""
+    """The part of a method that the metrics use."""
 
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:
         assert not self.training
@@ -45,12 +45,12 @@ class Embedding(torch.nn.Module):
         raise NotImplementedError
 
 
-def test_only_what_a_method_has_is_measured() -> None:
+def test_only_the_embeddings_a_method_has_are_measured() -> None:
     method, state = Embedding(), torch.randn(50, 4)
     batch = Batch(state, state, state, *[torch.zeros(50)] * 3)
-    figures = representation_metrics(method, batch)  # pyright: ignore[reportArgumentType]
-    assert figures.keys() == {"phi_feature_std", "phi_relative_feature_std", "phi_rank"}
-    assert figures["phi_feature_std"] == pytest.approx(2 * feature_std(state).item(), rel=1e-5)
+    metrics = representation_metrics(method, batch)  # pyright: ignore[reportArgumentType]
+    assert metrics.keys() == {"phi_feature_std", "phi_relative_feature_std", "phi_rank"}
+    assert metrics["phi_feature_std"] == pytest.approx(2 * feature_std(state).item(), rel=1e-5)
     assert method.training
 
 
@@ -58,12 +58,12 @@ HEALTHY = {"phi_feature_std": 0.4, "phi_relative_feature_std": 0.4, "phi_rank": 
 
 
 @pytest.mark.parametrize("broken", [{"phi_relative_feature_std": 0.004}, {"phi_rank": 1.2}])
-def test_a_collapse_is_told_once(broken: dict[str, float]) -> None:
+def test_a_collapse_warns_once(broken: dict[str, float]) -> None:
     alarm = CollapseAlarm()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         alarm.check(HEALTHY, 100)
-    with pytest.warns(CollapseWarning, match="φ has collapsed at step 200"):
+    with pytest.warns(CollapseWarning, match="φ .* step 200"):
         alarm.check({**HEALTHY, **broken}, 200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

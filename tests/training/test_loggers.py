@@ -1,4 +1,4 @@
-"""Where the figures go: metrics.jsonl always, the others where they are installed."""
+"""Loggers: metrics.jsonl always, the others where they are installed."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from gcb.training.loggers import JsonLines, TensorBoard, WeightsAndBiases, read_
 from gcb.training.trainer import train
 
 
-def test_rows_after_the_checkpoint_and_torn_ones_are_cut(tmp_path: Path) -> None:
+def test_rows_after_the_checkpoint_and_incomplete_rows_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 1, "a": 1.0}\n{"step": 2, "a": null}\n{"step": 3}\n{"step": 4, "a')
     logger = JsonLines(tmp_path, last_step=2)
@@ -24,7 +24,7 @@ def test_rows_after_the_checkpoint_and_torn_ones_are_cut(tmp_path: Path) -> None
     assert path.read_bytes() == b'{"step": 1, "a": 1.0}\n{"step": 2, "a": null}\n{"step": 3, "a": 5.0, "b": null}\n'
 
 
-def test_a_row_under_way_is_not_read(tmp_path: Path) -> None:
+def test_an_incomplete_last_row_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 1, "a": 1.0}\n{"step": 2, "a": 2.0}')
     assert read_metrics(tmp_path) == [{"step": 1, "a": 1.0}]
     assert read_metrics(tmp_path / "nowhere") == []
@@ -38,7 +38,7 @@ def test_a_damaged_line_before_the_last_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb"])
-def test_what_is_not_installed_is_said_before_a_folder_is_made(
+def test_a_missing_package_is_reported_before_a_directory_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(gcb.training.loggers, "find_spec", lambda package: None)
@@ -48,7 +48,7 @@ def test_what_is_not_installed_is_said_before_a_folder_is_made(
 
 
 class Recorder:
-    """In the place of another's logger: keeps what it is called with."""
+    """Stands in for a third-party logger and records its calls."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self.calls: list[Any] = [(arguments, named)]
@@ -57,7 +57,7 @@ class Recorder:
         return lambda *arguments, **named: self.calls.append((name, arguments, named))
 
 
-def test_tensorboard_gets_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_gets_every_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Recorder  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
@@ -70,15 +70,15 @@ def test_tensorboard_gets_every_figure(tmp_path: Path, monkeypatch: pytest.Monke
     assert [call[1] for call in calls[1:]] == [("a", 1.0, 11), ("b", 2.0, 11), (), ()]
 
 
-@pytest.mark.parametrize(("said", "mode"), [(None, "offline"), ("online", "online")])
-def test_wandb_stays_offline_unless_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, mode: str
+@pytest.mark.parametrize(("variable", "mode"), [(None, "offline"), ("online", "online")])
+def test_wandb_is_offline_unless_wandb_mode_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, mode: str
 ) -> None:
     started = Recorder()
     module = ModuleType("wandb")
     module.init = lambda **named: started.calls.append(named) or started  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "wandb", module)
-    monkeypatch.setattr(os, "environ", {"WANDB_MODE": said} if said else {})
+    monkeypatch.setattr(os, "environ", {"WANDB_MODE": variable} if variable else {})
     logger = WeightsAndBiases(tmp_path, {"seed": 1})
     logger.write(5, {"a": 1.0})
     logger.close()
