@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from gcb.errors import GCBError
 from gcb.data import Batch
+from gcb.errors import GCBError
 from gcb.methods.base import MethodOutput, Shapes
 from gcb.methods.components import Bottleneck, BottleneckMethod, EncoderConfig
 from gcb.methods.gcb import GCBConfig

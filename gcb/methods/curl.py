@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gcb.data.augment import shift_images
 from gcb.data import Batch
+from gcb.data.augment import shift_images
 from gcb.methods.base import Shapes
 from gcb.methods.baseline import StateMethod
 from gcb.methods.components import InfoNCE

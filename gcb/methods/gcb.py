@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from gcb.errors import GCBError
 from gcb.data import Batch
+from gcb.errors import GCBError
 from gcb.methods.base import MethodOutput, Shapes
 from gcb.methods.components import Bottleneck, BottleneckMethod
 from gcb.methods.dynamics import DynamicsName, make_dynamics

@@ -87,9 +87,7 @@ def train(
     return TrainResult(path, trainer.step, trainer.clock(), start_step)
 
 
-def _lock_run_dir(
-    path: Path, config: TrainConfig[Any], record: DatasetRecord, stack: ExitStack
-) -> TrainResult | None:
+def _lock_run_dir(path: Path, config: TrainConfig[Any], record: DatasetRecord, stack: ExitStack) -> TrainResult | None:
     """Create the run directory if needed and lock it until `stack` closes; return a result if it is finished."""
     with explain_os_errors(path):
         path.mkdir(parents=True, exist_ok=True)
