@@ -30,8 +30,7 @@ def create_app(loader: RunLoader, names: Iterable[str] = ()) -> Guard:
     """Build the server; `names` are host names it may be reached by, besides localhost and IP addresses."""
     app = FastAPI(title="gcb explorer", docs_url=None, redoc_url=None, openapi_url=None)
     _add_page(app)
-    _add_queries(app, loader)
-    _add_tasks(app, loader)
+    _add_api(app, loader)
     _add_error_handlers(app)
     return Guard(app, names)
 
@@ -52,9 +51,7 @@ def _add_page(app: FastAPI) -> None:
         return Response(static[name], media_type=media_type)
 
 
-def _add_queries(app: FastAPI, loader: RunLoader) -> None:
-    """Endpoints that do not depend on a visitor's choices."""
-
+def _add_api(app: FastAPI, loader: RunLoader) -> None:
     @app.get("/api/status")
     def status() -> dict[str, Any]:
         return loader.status()
@@ -69,10 +66,6 @@ def _add_queries(app: FastAPI, loader: RunLoader) -> None:
 
         state, goal = loader.session.task_index().pair(index)
         return Response(encode(goal if part == "goal" else state, "png"), media_type="image/png")
-
-
-def _add_tasks(app: FastAPI, loader: RunLoader) -> None:
-    """Endpoints for a scene and a task."""
 
     @app.post("/api/scene")
     def scene(choice: SceneChoice) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -33,22 +34,12 @@ def open_fraction(opening: float) -> float:
     return float(np.clip(opening / TRAVEL, 0.0, 1.0))
 
 
-def drawer_label(before: float, after: float) -> str:
-    """Describe a drawer task by its openings, as fractions of the travel."""
-    verb = "open" if after > before else "close"
-    return f"{verb} the drawer: {100 * before:.0f} to {100 * after:.0f} %"
-
-
-def button_label(lower_opens: bool) -> str:
-    """Describe a button task; the button moves the lower drawer."""
-    return f"press the button: lower drawer {'opens' if lower_opens else 'closes'}"
-
-
-def task_label(task: str, before: np.ndarray, after: np.ndarray) -> str:
-    """Describe a task by the openings (in metres) of the drawers before and after it."""
+def task_label(task: str, before: Sequence[float], after: Sequence[float]) -> str:
+    """Describe a task by the openings (in metres) of the drawers, upper first, before and after it."""
     if task == "button" and len(after) > 1:
-        return button_label(bool(after[1] > TRAVEL / 2))
-    return drawer_label(open_fraction(before[0]), open_fraction(after[0]))
+        return f"press the button: lower drawer {'opens' if after[1] > TRAVEL / 2 else 'closes'}"
+    start, end = open_fraction(before[0]), open_fraction(after[0])
+    return f"{'open' if end > start else 'close'} the drawer: {100 * start:.0f} to {100 * end:.0f} %"
 
 
 def task_labels(tasks: Tasks, pose: np.ndarray | None) -> list[str]:
@@ -56,4 +47,5 @@ def task_labels(tasks: Tasks, pose: np.ndarray | None) -> list[str]:
     if pose is None or tasks.hidden_state is None or tasks.hidden_goal is None:
         return [str(name) for name in tasks.task]
     before, after = openings(tasks.hidden_state, pose), openings(tasks.hidden_goal, pose)
-    return [task_label(str(name), *change) for name, *change in zip(tasks.task, before, after, strict=True)]
+    changes = zip(before.tolist(), after.tolist(), strict=True)
+    return [task_label(str(name), *change) for name, change in zip(tasks.task, changes, strict=True)]

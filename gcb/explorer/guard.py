@@ -77,7 +77,7 @@ class Guard:
         if name not in self._names and not _is_address(name):
             return f"host name {name!r} is not allowed; allow it with --names {name}"
         origin = headers.get("origin")
-        if method not in SAFE_METHODS and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if method not in SAFE_METHODS and origin is not None and origin.partition("://")[2].lower() != host.lower():
             return f"requests from pages of {origin} are not allowed."
         return None
 

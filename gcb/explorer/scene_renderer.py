@@ -16,7 +16,7 @@ from gcb.envs.scene import Scene, reachable, sample_analogy, sample_scene
 from gcb.envs.tabletop import TabletopEnv
 from gcb.errors import GCBError
 from gcb.explorer.choices import ByExample, SceneChoice
-from gcb.explorer.display import button_label, data_url, drawer_label, open_fraction
+from gcb.explorer.display import data_url, task_label
 from gcb.utils.seeding import episode_seed
 
 DISPLAY_SIZE = 256
@@ -48,9 +48,8 @@ class RenderedScene:
 
     @property
     def label(self) -> str:
-        if self.scene.task == "button":
-            return button_label(not self.scene.bottom_open)
-        return drawer_label(open_fraction(self.scene.opening), open_fraction(self.scene.target))
+        lower = (TRAVEL, 0.0) if self.scene.bottom_open else (0.0, TRAVEL)  # the button toggles the lower drawer
+        return task_label(self.scene.task, (self.scene.opening, lower[0]), (self.scene.target, lower[1]))
 
 
 class SceneRenderer:
@@ -131,16 +130,12 @@ class SceneRenderer:
             try:
                 for task in tasks:
                     if task != scene.task:
-                        self._check_expert(replace(scene, task=task))
+                        with self._lock:
+                            self._small.reset(options={"scene": replace(scene, task=task)})
                 return self._render(scene)
             except GCBError:  # the expert fails in about one scene of 25
                 continue
         raise GCBError(f"the expert failed in {MAX_TRIES} scenes sampled for these choices; change one of them.")
-
-    def _check_expert(self, scene: Scene) -> None:
-        """Raise `GCBError` if the expert fails."""
-        with self._lock:
-            self._small.reset(options={"scene": scene})
 
     def _render(self, scene: Scene) -> RenderedScene:
         with self._lock:

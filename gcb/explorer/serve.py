@@ -51,21 +51,16 @@ def listen(host: str, port: int) -> socket.socket:
     if not 0 <= port < PORTS:
         raise GCBError(f"port is {port}; it must be from 0 (any free port) to {PORTS - 1}.")
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except (socket.gaierror, UnicodeError) as error:
         raise GCBError(f"host is {host!r}; it must be an address of this machine ({error}).") from error
     for candidate in range(port, min(port + PORTS_TRIED, PORTS)):
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((address[0], candidate, *address[2:]))
-            listener.listen(256)
+            dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+            return socket.create_server((host, candidate), family=family, backlog=256, dualstack_ipv6=dual)
         except OSError as error:
-            listener.close()
             if error.errno not in TAKEN:
                 raise GCBError(f"cannot serve on {host}, port {candidate}: {error.strerror}.") from error
-        else:
-            return listener
     raise GCBError(f"no port from {port} to {port + PORTS_TRIED - 1} is free; choose another with --port.")
 
 

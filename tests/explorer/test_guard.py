@@ -52,6 +52,7 @@ async def test_more_host_names_can_be_allowed() -> None:
         ("http://127.0.0.1:9000", 403),
         ("http://evil.example", 403),
         ("null", 403),
+        ("http://[::1", 403),
         (None, 200),
     ],
 )

@@ -85,4 +85,4 @@ def test_an_expert_that_always_fails_is_reported(renderer: SceneRenderer, monkey
     ],
 )
 def test_task_labels(task: str, before: list, after: list, label: str) -> None:
-    assert task_label(task, np.array(before), np.array(after)) == label
+    assert task_label(task, before, after) == label
