@@ -1,21 +1,60 @@
-"""`gcb report`: one HTML file about one run or many, with everything inside it.
+"""`gcb report`: one self-contained HTML file about one or more runs.
 
-The page asks for nothing from the network: its own content policy forbids it. It has no scripts.
+The page needs no network, and its content security policy forbids it; it has no scripts. The template escapes
+everything that is inserted.
 """
 
+import base64
 import os
+import platform
 from collections.abc import Sequence
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from string import Template
+from typing import Any
 
+import jinja2
+import yaml
+
+import gcb
+from gcb.analysis.analyse import FIGURES, read_figure
 from gcb.errors import GCBError
-from gcb.report import report_runs, report_success
-from gcb.report.html import join, safe, tag
-from gcb.report.run_groups import Group, grouped, read_runs
+from gcb.report import success
+from gcb.report.charts import curve_chart
+from gcb.report.run_groups import RunGroup, RunRecord, differing_settings, group_runs, read_runs
+from gcb.report.table import MODE_NAMES
+from gcb.report.text_tables import NONE, analysis_tables
+from gcb.runs.run_dir import VIDEOS
+from gcb.utils.dataclass_io import to_dict
 from gcb.utils.files import explain_os_errors, write_atomically
+from gcb.utils.progress import duration
 
-TEMPLATE = Path(__file__).with_name("report.html")
+CURVES = {
+    "Success during training": {"eval_goal": "goal image", "eval_strict": "strict analogy"},
+    "Losses": {
+        "representation_loss": "representation",
+        "actor_loss": "policy",
+        "critic_loss": "critic Q",
+        "value_loss": "value V",
+    },
+    "Representation": {
+        "phi_feature_std": "standard deviation of φ",
+        "psi_feature_std": "standard deviation of ψ",
+        "phi_rank": "effective rank of φ",
+        "psi_unexplained": "share of φ not explained by ψ's arithmetic",
+    },
+}
+FIGURE_CAPTIONS = {
+    "neighbours": "Tasks (s, g) and their nearest neighbours in φ, from other episodes; random tasks.",
+    "map": "t-SNE of φ, coloured by the critic's value; random tasks.",
+    "values": "Distance between pairs of tasks in φ against the difference in their values.",
+    "arithmetic": "A state, an example before and after, the frame of a fresh test set that is nearest to the inferred "
+    "goal, and the true goal; random scenes, failures included.",
+}
+MEDIA_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
+MAX_VIDEO_BYTES = 8_000_000
+"""Larger videos would make the page slow to open."""
+PACKAGES = ("torch", "numpy", "gymnasium", "pybullet", "matplotlib", "scikit-learn")
 
 
 def write_report(
@@ -26,42 +65,135 @@ def write_report(
     command: str = "",
     when: datetime | None = None,
 ) -> Path:
-    """Write the report of these runs; those that differ only in their seed are shown as one."""
+    """Write a report of these runs to the file `out`. Runs that differ only in their seed are shown as one group."""
     if not runs:
         raise GCBError("a report needs at least one run.")
-    groups, path = grouped(read_runs(runs)), Path(out)
-    page = make_page(groups, title, command, when or datetime.now().astimezone())
+    groups, path = group_runs(read_runs(runs)), Path(out)
+    page = render(groups, title, command, when or datetime.now().astimezone())
     with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, page.encode())
     return path
 
 
-def make_page(groups: Sequence[Group], title: str, command: str, when: datetime) -> str:
-    """The whole page as text."""
-    sections = {
-        "Success": join([report_success.glance(groups), report_success.success(groups)]),
-        "Beside the paper": report_success.table_1(groups),
-        "What it has learned": report_runs.insight(groups),
-        "Watching it": report_runs.videos(groups),
-        "Training": report_runs.training(groups),
-        "Settings": report_runs.settings(groups),
-        "Where this comes from": report_runs.provenance(groups, command, when.strftime("%Y-%m-%d %H:%M %Z")),
-    }
-    links = [tag("a", name, href=f"#{_anchor(name)}") for name in sections]
-    body = [tag("section", tag("h2", name), part, id=_anchor(name)) for name, part in sections.items()]
-    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
-        title=safe(title), subtitle=safe(_subtitle(groups)), links=join(links), body=join(body)
+def render(groups: Sequence[RunGroup], title: str, command: str, when: datetime) -> str:
+    """Return the page."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["data_uri"] = _data_uri
+    return environment.get_template("report.html").render(
+        title=title,
+        groups=groups,
+        overview=success.overview(groups),
+        success_rows=success.success_rows(groups),
+        warnings=success.stale_evaluations(groups),
+        paper_rows=success.paper_rows(groups),
+        analyses=[_analysis(group) for group in groups],
+        videos=[(group.label, files) for group in groups if (files := _videos(group))],
+        charts=_charts(groups),
+        setting_rows=_setting_rows(groups),
+        settings=[(group.label, _yaml(group.first)) for group in groups],
+        run_rows=[_provenance(record) for group in groups for record in group.records],
+        facts=_facts(command, when),
     )
 
 
-def _subtitle(groups: Sequence[Group]) -> str:
-    """What the report is about, in a line."""
-    runs = sum(len(group.entries) for group in groups)
-    methods = ", ".join(dict.fromkeys(group.method for group in groups))
-    places = ", ".join(dict.fromkeys(group.place for group in groups))
-    return f"{runs} {'run' if runs == 1 else 'runs'} of {methods} in {places}"
+def _analysis(group: RunGroup) -> dict[str, Any]:
+    """Return figures, tables and skipped parts of the group's first analysed run; no parts if there is none."""
+    record = next((record for record in group.records if record.numbers), None)
+    if record is None:
+        return {"label": group.label, "parts": [], "path": group.first.run.path}
+    tables = {table.figure: table for table in analysis_tables(record.numbers)}
+    skipped, about = record.numbers.get("skipped", {}), record.numbers.get("about", {})
+    parts = [
+        {
+            "name": name,
+            "image": read_figure(record.run.path, name),
+            "caption": FIGURE_CAPTIONS[name],
+            "table": tables.get(name),
+            "skipped": skipped.get(name),
+        }
+        for name in FIGURES
+    ]
+    source = f"{record.name} at step {about.get('step', '?')}; analysis seed {about.get('seed', '?')}"
+    return {"label": group.label, "parts": parts, "source": source}
 
 
-def _anchor(name: str) -> str:
-    return name.lower().replace(" ", "-")
+def _videos(group: RunGroup) -> list[dict[str, Any]]:
+    """Return the videos of the group's first run that has any."""
+    for record in group.records:
+        paths = sorted(path for path in (record.run.path / VIDEOS).glob("*") if path.suffix in MEDIA_TYPES)
+        if paths:
+            return [_video(path) for path in paths]
+    return []
+
+
+def _video(path: Path) -> dict[str, Any]:
+    size = path.stat().st_size
+    return {
+        "caption": MODE_NAMES.get(path.stem, path.stem).capitalize(),
+        "type": MEDIA_TYPES[path.suffix],
+        "content": path.read_bytes() if size <= MAX_VIDEO_BYTES else None,
+        "path": path,
+        "megabytes": size / 1e6,
+    }
+
+
+def _charts(groups: Sequence[RunGroup]) -> dict[str, list[tuple[str, bytes]]]:
+    """Return the charts of each section that has any, as (title, SVG)."""
+    sections = {
+        section: [(title, svg) for metric, title in metrics.items() if (svg := curve_chart(groups, metric))]
+        for section, metrics in CURVES.items()
+    }
+    return {section: charts for section, charts in sections.items() if charts}
+
+
+def _setting_rows(groups: Sequence[RunGroup]) -> list[tuple[str, ...]]:
+    """Return the settings in which the groups differ, with the value of each group."""
+    records = [group.first for group in groups]
+    values = {name: [record.settings.get(name) for record in records] for name in differing_settings(records)}
+    return [(name, *(NONE if value is None else str(value) for value in row)) for name, row in values.items()]
+
+
+def _yaml(record: RunRecord) -> str:
+    return yaml.safe_dump(to_dict(record.run.config), sort_keys=False, allow_unicode=True)
+
+
+def _provenance(record: RunRecord) -> tuple[str, ...]:
+    """Return name, method, seed, steps, training time, data and gcb version of a run."""
+    checkpoint, config, dataset = record.checkpoint, record.run.config, record.run.dataset
+    steps = "none yet" if checkpoint is None else f"{checkpoint.step:,} of {config.steps:,}"
+    time = "" if checkpoint is None else duration(checkpoint.seconds)
+    source = [str(record.data_config.get("env") or dataset.path or "own data")]
+    source += [f"{dataset.transitions:,} transitions"] + (["video distractors"] if record.video else [])
+    source += [f"seed {record.data_config['seed']}"] if "seed" in record.data_config else []
+    source += [f"SHA-256 {dataset.fingerprint[:12]}"]
+    return (record.name, config.method, str(record.seed), steps, time, ", ".join(source), record.run.gcb_version)
+
+
+def _facts(command: str, when: datetime) -> dict[str, str]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "command": command,
+        "date": when.strftime("%Y-%m-%d %H:%M %Z"),
+        "gcb": gcb.__version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "packages": ", ".join(f"{name} {_version(name)}" for name in PACKAGES),
+        "machine": f"{platform.system()} {platform.machine()}, {cores} cores",
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _data_uri(content: bytes, media_type: str) -> str:
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

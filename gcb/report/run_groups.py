@@ -1,4 +1,4 @@
-"""What runs have to tell: their settings, curves, successes, figures and videos, with seeds of one setting together."""
+"""Runs with their results, grouped so that runs that differ only in their seed are one group."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,24 +19,25 @@ from gcb.utils.dataclass_io import to_dict
 from gcb.utils.statistics import Rate
 
 ENV_NAMES = {env_id: name for name, env_id in ENV_IDS.items()}
-WORLD_WORDS = {"drawer": "Drawer", "button_drawer": "Button and Drawer"}
-MODES = ("goal", "strict", "loose")
-HOW_IT_RUNS = {
+ENV_TITLES = {"drawer": "Drawer", "button_drawer": "Button and Drawer"}
+EXECUTION_SETTINGS = {
     *("seed", "device", "threads", "preload", "compile", "tensorboard", "wandb", "log_every", "checkpoint_every"),
 }
-"""Settings in which runs of one kind may differ: they decide how a run goes, not what is learned."""
-MOST_IN_LABEL = 3
-"""Settings that a label names; if more differ, the run's name says less and is shorter."""
+"""Settings in which runs of one group may differ: they affect how a run is executed, not what it learns."""
+MAX_SETTINGS_IN_LABEL = 3
+"""If more settings differ, a label has the run's name instead."""
+COLOURS = ("#2f7fc1", "#c9611a", "#1f9478", "#9a66cc", "#d0507e", "#8f8a2e")
+"""Colours of the groups, repeated if there are more; each has a contrast above 3:1 with light and dark pages."""
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
-    """One run."""
+class RunRecord:
+    """One run and its results."""
 
     run: Run
     checkpoint: Checkpoint | None
     results: Mapping[str, Any]
-    """By mode, as in eval.json."""
+    """By evaluation mode, as in eval.json."""
     metrics: Sequence[Mapping[str, Any]]
     numbers: Mapping[str, Any]
     """Of its analysis; empty if there is none."""
@@ -52,82 +53,81 @@ class Entry:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Every setting by its full name."""
-        return dict(_flat(to_dict(self.run.config)))
+        return dict(_flatten(to_dict(self.run.config)))
 
     @property
-    def data(self) -> Mapping[str, Any]:
-        """How its dataset was collected."""
+    def data_config(self) -> Mapping[str, Any]:
+        """The configuration that its dataset was collected with."""
         return self.run.dataset.config
 
     @property
     def env(self) -> str:
-        """The world's short name; of others their own, or where the data lay."""
-        env = self.data.get("env") or ""
+        """The short name of a built-in environment, another environment's id, or the name of the dataset."""
+        env = self.data_config.get("env") or ""
         return ENV_NAMES.get(env, env) or Path(self.run.dataset.path or "own data").name
 
     @property
     def video(self) -> bool:
-        """Whether there were video distractors."""
-        return bool((self.data.get("options") or {}).get("video"))
+        """Whether the dataset has video distractors."""
+        return bool((self.data_config.get("options") or {}).get("video"))
 
     def rate(self, mode: str, task: str | None = None, *, at_end: bool = False) -> Rate | None:
-        """Its success in a mode, at one task or at all; None if it was not evaluated so."""
+        """Return the success rate in a mode, in one task or in all; None if it was not evaluated."""
         result = self.results.get(mode)
         if result is None:
             return None
         try:
             rates = result["all"] if task is None else result["tasks"].get(task)
-            part = None if rates is None else rates["at_end" if at_end else "any_step"]
-            return None if part is None else Rate(int(part["successes"]), int(part["of"]))
+            rate = None if rates is None else rates["at_end" if at_end else "any_step"]
+            return None if rate is None else Rate(int(rate["successes"]), int(rate["of"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GCBError(f"{self.run.path / 'eval.json'}: {mode} is damaged ({error!r})") from error
 
     def tasks(self, mode: str) -> list[str]:
-        """The tasks that were told apart when it was evaluated."""
+        """Return the tasks that the evaluation distinguishes."""
         return sorted((self.results.get(mode) or {}).get("tasks") or ())
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class RunGroup:
     """Runs that differ only in their seed."""
 
-    entries: tuple[Entry, ...]
+    records: tuple[RunRecord, ...]
     label: str
-    """Tells it from all other groups."""
-    variant: str = ""
-    """Tells it from groups of the same method with other settings; empty if there are none."""
+    """Distinguishes it from all other groups."""
+    variant: str
+    """Distinguishes it from groups of the same method with other settings; empty if there are none."""
+    colour: str
 
     @property
-    def first(self) -> Entry:
-        return self.entries[0]
+    def first(self) -> RunRecord:
+        return self.records[0]
 
     @property
     def method(self) -> str:
         return self.first.run.config.method
 
     @property
-    def place(self) -> str:
-        """Its world, in words."""
-        env = WORLD_WORDS.get(self.first.env, self.first.env)
-        return f"{env} + video" if self.first.video else env
+    def env_title(self) -> str:
+        return _env_title(self.first)
 
     def cell(self, mode: str, task: str | None = None, *, at_end: bool = False) -> Cell | None:
-        """The success of all seeds; None if none was evaluated so."""
-        rates = (entry.rate(mode, task, at_end=at_end) for entry in self.entries)
-        found = tuple(rate for rate in rates if rate is not None and rate.trials)
-        return Cell(found) if found else None
+        """Return the success rates of all seeds; None if none was evaluated."""
+        rates = (record.rate(mode, task, at_end=at_end) for record in self.records)
+        evaluated = tuple(rate for rate in rates if rate is not None and rate.trials)
+        return Cell(evaluated) if evaluated else None
 
-    def curve(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
-        """Steps, mean over seeds, and half the width of its 95 % t-interval if there are several seeds.
+    def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+        """Return steps, mean over seeds, and half the width of its 95 % t-interval if there are several seeds.
 
-        Steps that some seed does not have are left out.
+        Only steps that every seed has are included. None if no seed has the metric.
         """
-        seeds = [{row["step"]: row[name] for row in one.metrics if row.get(name) is not None} for one in self.entries]
-        seeds = [values for values in seeds if values]
+        logged = ((row for row in record.metrics if row.get(metric) is not None) for record in self.records)
+        seeds = [values for rows in logged if (values := {row["step"]: float(row[metric]) for row in rows})]
         if not seeds:
             return None
         steps = sorted(set.intersection(*(set(values) for values in seeds)))
-        table = np.array([[float(values[step]) for step in steps] for values in seeds])
+        table = np.array([[values[step] for step in steps] for values in seeds])
         if len(seeds) < 2 or not steps:
             return np.array(steps), table.mean(axis=0), None
         from scipy.stats import t
@@ -136,68 +136,67 @@ class Group:
         return np.array(steps), table.mean(axis=0), half
 
 
-def read_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Entry]:
-    """Every run, once; an error names the folder that is none."""
-    entries = {}
-    for folder in folders:
-        run = Run(folder)
-        path = run.path
-        entries[path.resolve()] = Entry(
-            run, run.checkpoint(), read_results(path), read_metrics(path), read_numbers(path)
-        )
-    return list(entries.values())
+def read_runs(paths: Sequence[str | os.PathLike[str]]) -> list[RunRecord]:
+    """Read every run, once each."""
+    runs = {run.path.resolve(): run for run in map(Run, paths)}
+    return [
+        RunRecord(run, run.checkpoint(), read_results(run.path), read_metrics(run.path), read_numbers(run.path))
+        for run in runs.values()
+    ]
 
 
-def grouped(entries: Sequence[Entry]) -> list[Group]:
-    """Runs by what was learned from which data, in the order given; labels tell them apart."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault(_key(entry), []).append(entry)
-    members = [tuple(sorted(group, key=lambda one: one.seed)) for group in groups.values()]
-    variants = [_variant(group[0], [other[0] for other in members]) for group in members]
-    labels = _labels(members, variants)
-    return [Group(*parts) for parts in zip(members, labels, variants, strict=True)]
+def group_runs(records: Sequence[RunRecord]) -> list[RunGroup]:
+    """Group runs by settings and dataset, in the order given, each group with a label of its own."""
+    by_key: dict[str, list[RunRecord]] = {}
+    for record in records:
+        key = repr((learned_settings(record), record.run.dataset.fingerprint))
+        by_key.setdefault(key, []).append(record)
+    members = [tuple(sorted(group, key=lambda record: record.seed)) for group in by_key.values()]
+    firsts = [group[0] for group in members]
+    variants = [_variant(record, firsts) for record in firsts]
+    colours = [COLOURS[number % len(COLOURS)] for number in range(len(members))]
+    return [RunGroup(*fields) for fields in zip(members, _labels(firsts, variants), variants, colours, strict=True)]
 
 
-def differing(entries: Sequence[Entry]) -> list[str]:
-    """The settings in which runs differ, apart from how they run."""
-    names = dict.fromkeys(name for entry in entries for name in entry.settings)
-    kept = [name for name in names if name not in HOW_IT_RUNS]
-    return [name for name in kept if len({repr(entry.settings.get(name)) for entry in entries}) > 1]
+def differing_settings(records: Sequence[RunRecord]) -> list[str]:
+    """Return the names of settings that affect what is learned and in which runs differ."""
+    names = dict.fromkeys(name for record in records for name in record.settings if name not in EXECUTION_SETTINGS)
+    return [name for name in names if len({repr(record.settings.get(name)) for record in records}) > 1]
 
 
-def learned_settings(entry: Entry) -> str:
-    """Every setting that decides what is learned, as one text to compare."""
-    return repr(sorted((name, value) for name, value in entry.settings.items() if name not in HOW_IT_RUNS))
+def learned_settings(record: RunRecord) -> str:
+    """Return every setting that affects what is learned, as a text to compare."""
+    return repr(sorted((name, value) for name, value in record.settings.items() if name not in EXECUTION_SETTINGS))
 
 
-def _key(entry: Entry) -> str:
-    return repr((learned_settings(entry), entry.run.dataset.fingerprint))
+def _variant(record: RunRecord, records: Sequence[RunRecord]) -> str:
+    """Return the settings that distinguish a run from others of its method, or its name if there are many."""
+    method = record.run.config.method
+    names = differing_settings([other for other in records if other.run.config.method == method])
+    if len(names) > MAX_SETTINGS_IN_LABEL:
+        return record.name
+    return ", ".join(f"{name.removeprefix('method_config.')} {record.settings.get(name)}" for name in names)
 
 
-def _variant(one: Entry, all_of_them: Sequence[Entry]) -> str:
-    """The settings that tell a run from others of its method, or its name if they are many."""
-    names = differing([other for other in all_of_them if other.run.config.method == one.run.config.method])
-    if len(names) > MOST_IN_LABEL:
-        return one.name
-    return ", ".join(f"{name.removeprefix('method_config.')} {one.settings.get(name)}" for name in names)
+def _labels(records: Sequence[RunRecord], variants: Sequence[str]) -> list[str]:
+    """Return method, environment if there are several, and variant; with the run's name if two would be equal."""
+    titles = [_env_title(record) for record in records]
+    shown = titles if len(set(titles)) > 1 else [""] * len(titles)
+    parts = zip((record.run.config.method for record in records), shown, variants, strict=True)
+    labels = [", ".join(filter(None, part)) for part in parts]
+    return [
+        f"{label} ({record.name})" if labels.count(label) > 1 else label
+        for label, record in zip(labels, records, strict=True)
+    ]
 
 
-def _labels(members: Sequence[tuple[Entry, ...]], variants: Sequence[str]) -> list[str]:
-    """Method, world if there are several, and variant; the run's name where that leaves two alike."""
-    several_worlds = len({(group[0].env, group[0].video) for group in members}) > 1
-    labels = []
-    for group, variant in zip(members, variants, strict=True):
-        place = Group(group, "").place if several_worlds else ""
-        labels.append(", ".join(part for part in (group[0].run.config.method, place, variant) if part))
-    doubles = {label for label in labels if labels.count(label) > 1}
-    names = [group[0].name for group in members]
-    return [f"{label} ({name})" if label in doubles else label for label, name in zip(labels, names, strict=True)]
+def _env_title(record: RunRecord) -> str:
+    return ENV_TITLES.get(record.env, record.env) + (" + video" if record.video else "")
 
 
-def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, part in value.items():
         if isinstance(part, Mapping):
-            yield from _flat(part, f"{prefix}{name}.")
+            yield from _flatten(part, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", part

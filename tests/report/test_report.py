@@ -1,4 +1,4 @@
-"""The report: one file with everything inside, nothing from the network, nothing unescaped, numbers as they are."""
+"""The report: one self-contained file, nothing unescaped, with the numbers of the evaluations."""
 
 import base64
 import json
@@ -20,8 +20,8 @@ from gcb.errors import GCBError
 from gcb.evaluation.evaluate import Result
 from gcb.evaluation.rollouts import Outcome
 from gcb.report.report import write_report
-from gcb.report.report_success import table_1
-from gcb.report.run_groups import Group, grouped, read_runs
+from gcb.report.run_groups import RunGroup, group_runs, read_runs
+from gcb.report.success import overview, paper_rows
 from gcb.runs.config import TrainConfig, make_config, write_config
 from gcb.training.trainer import train
 from gcb.utils.files import read_json, write_json
@@ -32,7 +32,7 @@ VOID = {"meta", "img", "br"}
 
 
 class Page(HTMLParser):
-    """Reads a page strictly: every element that opens is closed, and what it would load is noted."""
+    """Parses a page strictly: every element must be closed; records every URL that it would load."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -64,8 +64,8 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
-def evaluated(run: Path, **successes: int) -> None:
-    """Write an eval.json of ten episodes in each mode, five of each task, the first of them successful."""
+def write_results(run: Path, **successes: int) -> None:
+    """Write an eval.json with ten episodes in each mode, five of each task, of which the first are successful."""
     results = {}
     for mode, count in successes.items():
         tasks = ["drawer"] * 5 + ["button"] * 5
@@ -76,18 +76,18 @@ def evaluated(run: Path, **successes: int) -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two seeds of gcb and one of bc, the first with figures and videos."""
-    folder = tmp_path_factory.mktemp("report")
+    """Return two seeds of gcb and one of gcbc, the first with figures and videos."""
+    directory = tmp_path_factory.mktemp("report")
     data = Dataset.from_arrays(
         **tiny_dataset().arrays(), config={"env": "gcb/ButtonDrawer-v0", "seed": 0, "options": {"video": None}}
     )
     made = {}
     for name, method, seed in (("one", "gcb", 0), ("two", "gcb", 1), (f"bc {NASTY[2:10]}", "gcbc", 0)):
-        made[name[:3]] = folder / name.replace("/", "")
+        made[name[:3]] = directory / name.replace("/", "")
         config = tiny_config(method, steps=4, log_every=2, seed=seed)
         train(config, data, made[name[:3]], quiet=True)
-    evaluated(made["one"], goal=5, strict=4)
-    evaluated(made["two"], goal=7, strict=4)
+    write_results(made["one"], goal=5, strict=4)
+    write_results(made["two"], goal=7, strict=4)
     (made["one"] / ANALYSIS_DIR).mkdir()
     (made["one"] / ANALYSIS_DIR / "map.png").write_bytes(b"\x89PNG not really")
     rate = {"value": 0.5, "interval": [0.2, 0.8], "of": 10}
@@ -110,117 +110,130 @@ def page(runs: dict[str, Path]) -> str:
     return out.read_text()
 
 
-def test_nothing_is_asked_of_the_network(page: str) -> None:
-    found = Page(page)
-    assert found.loads
-    assert all(load.startswith(("data:", "#")) for load in found.loads)
+def test_the_page_needs_no_network(page: str) -> None:
+    parsed = Page(page)
+    assert parsed.loads
+    assert all(load.startswith(("data:", "#")) for load in parsed.loads)
     assert not re.search(r"https?://|//[a-z]|url\(|@import", re.sub(r"base64,[^\"]*", "", page))
     assert "default-src 'none'" in page
-    assert "script" not in found.tags
-    assert not {"link", "iframe", "object", "embed"} & set(found.tags)
+    assert "script" not in parsed.tags
+    assert not {"link", "iframe", "object", "embed"} & set(parsed.tags)
 
 
-def test_nothing_of_the_users_is_markup(page: str) -> None:
+def test_user_text_is_escaped(page: str) -> None:
     assert "<script" not in page
     assert NASTY in Page(page).words
 
 
-def test_pictures_and_videos_are_inside(page: str, runs: dict[str, Path]) -> None:
-    for path, kind in ((f"{ANALYSIS_DIR}/map.png", "image/png"), ("videos/goal.mp4", "video/mp4")):
+def test_images_and_videos_are_embedded(page: str, runs: dict[str, Path]) -> None:
+    for path, media_type in ((f"{ANALYSIS_DIR}/map.png", "image/png"), ("videos/goal.mp4", "video/mp4")):
         content = base64.b64encode((runs["one"] / path).read_bytes()).decode()
-        assert f"data:{kind};base64,{content}" in page
+        assert f"data:{media_type};base64,{content}" in page
 
 
-def test_successes_are_those_of_the_evaluations(page: str) -> None:
+def test_success_rates_match_the_evaluations(page: str) -> None:
     words = Page(page).words
     # 5 and 7 of 10: mean .6; Wilson of 12 of 20; t(.975, 1) · sd / √2 = 12.706 · .1414 / 1.4142 = 1.271.
     assert "0.600 ± 1.271 [0.387, 0.781]" in words
-    assert "by goal image" in words
+    assert "gcb, goal image 60 %" in words
     assert "0.440 ± 0.026" in words  # the paper's GCB in Button and Drawer
     assert "0.403 ± 0.041" in words
     assert "2 × 10" in words
-    assert "one was evaluated at step 2; it has come to step 4 since" in words
+    assert "one was evaluated at step 2, but is now at step 4" in words
 
 
-def test_it_says_where_it_comes_from(page: str) -> None:
+def test_the_page_states_its_provenance(page: str) -> None:
     words = Page(page).words
     assert "2026-01-02 00:00 UTC" in words
     assert "gcb/ButtonDrawer-v0" in words
     assert "4 of 4" in words
     assert "torch" in words
     assert "method_config:" in words
-    assert "Left out: arithmetic" in words
-    assert "is not analysed yet: gcb analyse" in words
+    assert "Skipped: arithmetic" in words
+    assert "has not been analysed yet: gcb analyse" in words
 
 
-def test_seeds_of_one_setting_are_one_group(runs: dict[str, Path]) -> None:
-    groups = grouped(read_runs([*runs.values(), runs["one"]]))
-    assert [(group.label, len(group.entries)) for group in groups] == [("gcb", 2), ("gcbc", 1)]
+def test_seeds_of_the_same_settings_are_one_group(runs: dict[str, Path]) -> None:
+    groups = group_runs(read_runs([*runs.values(), runs["one"]]))
+    assert [(group.label, len(group.records)) for group in groups] == [("gcb", 2), ("gcbc", 1)]
     curve = groups[0].curve("actor_loss")
     assert curve is not None
     steps, mean, half = curve
     assert steps.tolist() == [2, 4]
-    values = [[row["actor_loss"] for row in entry.metrics] for entry in groups[0].entries]
+    values = [[row["actor_loss"] for row in record.metrics] for record in groups[0].records]
     np.testing.assert_allclose(mean, np.mean(values, axis=0))
     assert half is not None
     np.testing.assert_allclose(half, 12.7062 * np.abs(np.diff(values, axis=0)[0]) / 2, rtol=1e-4)
     assert groups[0].curve("no such thing") is None
 
 
-def configured(run: Path, config: TrainConfig[Any]) -> None:
-    """Put other settings in a run's folder, as if it had begun with them."""
+def change_config(run: Path, config: TrainConfig[Any]) -> None:
+    """Change the settings of a run, as if it had started with them."""
     write_config(run / "config.yaml", config)
 
 
-def test_what_differs_is_in_the_label(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_labels_name_the_settings_that_differ(runs: dict[str, Path], tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     for path in runs["two"].iterdir():
         if path.is_file():
             (other / path.name).write_bytes(path.read_bytes())
-    configured(other, tiny_config("gcb", steps=4, log_every=2, seed=1, iql={"discount": 0.5}))
-    labels = [group.label for group in grouped(read_runs([runs["one"], other]))]
+    change_config(other, tiny_config("gcb", steps=4, log_every=2, seed=1, iql={"discount": 0.5}))
+    labels = [group.label for group in group_runs(read_runs([runs["one"], other]))]
     assert labels == ["gcb, iql.discount 0.99", "gcb, iql.discount 0.5"]
-    configured(other, make_config("gcb", "paper"))
-    assert [group.label for group in grouped(read_runs([runs["one"], other]))] == ["gcb, one", "gcb, other"]
+    change_config(other, make_config("gcb", "paper"))
+    assert [group.label for group in group_runs(read_runs([runs["one"], other]))] == ["gcb, one", "gcb, other"]
 
 
-def test_one_setting_in_two_worlds_is_one_row_of_table_1(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_the_same_settings_in_two_environments_are_one_row_of_table_1(runs: dict[str, Path], tmp_path: Path) -> None:
     for name in ("config.yaml", "eval.json"):
         (tmp_path / name).write_bytes((runs["one"] / name).read_bytes())
     record = read_json(runs["one"] / "run.json")
     record["data"] |= {"fingerprint": "another", "config": {"env": "gcb/Drawer-v0"}}
     write_json(tmp_path / "run.json", record)
-    groups = grouped(read_runs([runs["one"], tmp_path]))
+    groups = group_runs(read_runs([runs["one"], tmp_path]))
     assert [group.label for group in groups] == ["gcb, Button and Drawer", "gcb, Drawer"]
-    table = str(table_1(groups))
-    assert table.count('<th scope="row">GCB</th>') == 1
-    # By goal in both worlds, and by example in the one that the paper's analogies are of.
-    assert table.count("<strong>0.500 [0.237, 0.763]</strong>") == 2
-    assert table.count("<strong>0.400 [0.168, 0.687]</strong>") == 1
-    twice = str(table_1([*groups, groups[0]]))
-    assert twice.count('<th scope="row">GCB</th>') == 2
+    row, *others = paper_rows(groups)
+    assert row.method == "GCB"
+    # Goal images in both environments, and analogies in the one that the paper has them for.
+    goal, analogy = "0.500 [0.237, 0.763]", "0.400 [0.168, 0.687]"
+    assert [ours and str(ours) for ours, _ in row.cells] == [goal, None, goal, None, analogy, None]
+    assert [paper for _, paper in row.cells][:2] == ["0.533 ± 0.037", "0.448 ± 0.033"]
+    assert "GCB" not in [other.method for other in others]
+    twice = [row.method for row in paper_rows([*groups, groups[0]])]
+    assert twice.count("GCB") == 2
 
 
-def test_a_run_that_has_only_begun(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_mark_is_at_its_value(runs: dict[str, Path], tmp_path: Path) -> None:
+    write_report([runs["one"]], tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    goal, _ = overview(group_runs(read_runs([runs["one"]])))
+    assert (goal.mean, goal.paper) == (0.5, 0.44)
+    assert (goal.low, goal.high) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert 'class="whisker" style="left:23.7%;width:52.7%"' in page
+    assert 'class="point" style="left:50.0%"' in page
+    assert 'class="diamond" style="left:44.0%"' in page
+
+
+def test_a_run_without_results(runs: dict[str, Path], tmp_path: Path) -> None:
     for name in ("config.yaml", "run.json"):
         (tmp_path / name).write_bytes((runs["one"] / name).read_bytes())
     write_report([tmp_path], tmp_path / "report.html")
     words = Page((tmp_path / "report.html").read_text()).words
-    assert "None of these runs is evaluated yet" in words
+    assert "None of these runs has been evaluated yet" in words
     assert "There are no metrics yet" in words
     assert "none yet" in words
 
 
-def test_large_videos_stay_outside(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gcb.report.report_runs.LARGEST_VIDEO", 10)
+def test_large_videos_are_not_embedded(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gcb.report.report.MAX_VIDEO_BYTES", 10)
     write_report([runs["one"]], tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert "data:video" not in text
-    assert "is too large for a page" in text
+    assert "goal.mp4 is too large" in text
 
 
-def test_the_command_and_wrong_folders(
+def test_the_command_and_invalid_paths(
     runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "r.html"
@@ -229,8 +242,8 @@ def test_the_command_and_wrong_folders(
     assert f"gcb report {runs['one']} {runs['two']} --out {out}" in Page(out.read_text()).words
     before = out.read_bytes()
     for arguments, message in (
-        ([str(tmp_path / "nowhere")], "is not a directory"),
-        ([str(tmp_path)], "is not a run: it has no run.json"),
+        ([str(tmp_path / "nowhere")], "nowhere"),
+        ([str(tmp_path)], "run.json"),
         ([], "no run is given"),
     ):
         with pytest.raises(SystemExit) as ended:
@@ -240,11 +253,11 @@ def test_the_command_and_wrong_folders(
     assert out.read_bytes() == before
 
 
-def test_damaged_evaluations_are_named(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_damaged_results_are_named(runs: dict[str, Path], tmp_path: Path) -> None:
     for name in ("config.yaml", "run.json"):
         (tmp_path / name).write_bytes((runs["one"] / name).read_bytes())
     (tmp_path / "eval.json").write_text(json.dumps({"goal": {"all": {}, "tasks": {}}}))
     with pytest.raises(GCBError, match=r"eval.json: goal is damaged"):
         write_report([tmp_path], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
-    assert isinstance(grouped(read_runs([tmp_path]))[0], Group)
+    assert isinstance(group_runs(read_runs([tmp_path]))[0], RunGroup)
