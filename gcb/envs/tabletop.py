@@ -246,18 +246,19 @@ class TabletopEnv(gym.Env):
         The goal state is the hidden state in the goal image, except for the button: its goal is by definition the depth
         at which it toggles, not where the expert happens to hold it.
         """
-        expert, scene = Expert(self), self.scene
+        expert = Expert(self)
         for _ in range(self._max_steps):
             self._advance(expert.action())
-            if scene.task == "drawer" and abs(self.cabinet.opening() - scene.target) < SETTLED:
-                return self.image(self._image_size), self._as_goal(self.state())
-            if scene.task == "button" and self._button_done():
+            if self._solved():
                 return self.image(self._image_size), self._as_goal(self.state())
         return None
 
-    def _button_done(self) -> bool:
-        state, goal = self.state(), self._as_goal(self.state())
-        return self.cabinet.bottom_arrived() and bool(goal_reached(state, goal, True))
+    def _solved(self) -> bool:
+        """Return whether the expert is done. This is stricter than success: the drawer has to be at its target."""
+        if self.scene.task == "drawer":
+            return abs(self.cabinet.opening() - self.scene.target) < SETTLED
+        state = self.state()
+        return self.cabinet.bottom_arrived() and bool(goal_reached(state, self._as_goal(state), True))
 
     def _as_goal(self, state: np.ndarray) -> np.ndarray:
         goal = state.copy()
