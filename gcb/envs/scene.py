@@ -75,7 +75,8 @@ def sample_scene(
     task = task or str(rng.choice(layout.tasks))
     xy, yaw = _sample_pose(layout, rng)
     opening, target = sample_opening(rng)
-    return _sample_appearance(layout, rng, bank, Scene(task, xy, yaw, opening, target, bool(rng.integers(2)), {}, ()))
+    scene = Scene(task, xy, yaw, opening, target, bool(rng.integers(2)), {}, ())
+    return _sample_appearance(scene, rng, bank)
 
 
 def sample_analogy(
@@ -93,7 +94,7 @@ def sample_analogy(
     if mode == "loose":
         opening, target = sample_opening(rng)
         analogous = replace(analogous, opening=opening, target=target, bottom_open=bool(rng.integers(2)))
-    return _sample_appearance(layout, rng, bank, analogous)
+    return _sample_appearance(analogous, rng, bank)
 
 
 def sample_opening(rng: np.random.Generator) -> tuple[float, float]:
@@ -140,7 +141,7 @@ def _jitter_pose(scene: Scene, layout: Layout, rng: np.random.Generator) -> tupl
             return (float(xy[0]), float(xy[1])), float(yaw)
 
 
-def _sample_appearance(layout: Layout, rng: np.random.Generator, bank: ClipBank | None, scene: Scene) -> Scene:
+def _sample_appearance(scene: Scene, rng: np.random.Generator, bank: ClipBank | None) -> Scene:
     """Return the scene with new colours, distractors and video."""
     return replace(
         scene,
