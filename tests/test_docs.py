@@ -78,7 +78,7 @@ def test_extend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert set(names["result"].tasks) <= {"left", "right"}
     assert names["value"].shape == (3,)
     made = open_dataset("reach").arrays()
-    for copy in ("reach-too", "from-ogbench", "from-minari"):
+    for copy in ("reach-imported", "from-ogbench", "from-minari"):
         arrays = open_dataset(copy).arrays()
         assert arrays.keys() == made.keys()
         for name, array in arrays.items():

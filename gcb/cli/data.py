@@ -69,7 +69,7 @@ class DataImport:
     env: str | None = None
     """Gymnasium id of the environment that the data come from, for `gcb eval`."""
     adapter: str | None = None
-    """Adapter for that environment: gcb, goal, achieved, info, or module:name of your own."""
+    """Adapter for that environment: gcb, goal, achieved or info. `gcb eval --adapter` also takes your own."""
 
     def run(self) -> None:
         from gcb.data import ImportOptions, describe, import_data

@@ -27,8 +27,8 @@ def _rows(dataset: Dataset) -> Iterator[tuple[str, str]]:
     if "noise" in config:
         yield "noise", f"{config['noise']:g} on the expert's actions"
     yield "transitions", f"{dataset.transitions:,}"
-    yield "episodes", f"{dataset.episodes:,} of {length.min()} to {length.max()} transitions, mean {length.mean():.1f}"
-    yield "frames", f"{len(dataset.frames):,} of {_shape(dataset.frames)}, {_with_goals(dataset)}"
+    yield "episodes", f"{dataset.episodes:,}, each {length.min()} to {length.max()} long, mean {length.mean():.1f}"
+    yield "frames", f"{len(dataset.frames):,}, each {_shape(dataset.frames)}; {_goals(dataset)}"
     yield "actions", _shape(dataset.actions)
     yield "states", "none" if dataset.states is None else _shape(dataset.states)
     yield from _successes(dataset)
@@ -65,7 +65,7 @@ def _shape(array: np.ndarray) -> str:
     return f"{shape} {array.dtype}"
 
 
-def _with_goals(dataset: Dataset) -> str:
+def _goals(dataset: Dataset) -> str:
     goals = int((dataset.episode_goal_frame >= 0).sum())
     if goals == dataset.episodes:
         return "a goal in every episode"
