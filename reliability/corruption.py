@@ -25,7 +25,7 @@ from gcb.evaluation.evaluate import evaluate_run
 from gcb.report.report import write_report
 from gcb.runs.config import read_config, write_config
 from gcb.runs.run_dir import EVAL, METRICS, read_results
-from gcb.sweep.grid_file import read_grid
+from gcb.sweep.grid import read_grid
 from gcb.training.trainer import train
 from reliability import damage, stage
 from reliability.attempts import attempt
@@ -70,7 +70,7 @@ def build(house: Path) -> Path:
     _used(lambda out: _sweep(out, data.parent), house / "sweep")
     (house / "own").mkdir()
     write_config(house / "own" / "settings.yaml", stage.small_config())
-    (house / "own" / "grid.yaml").write_text("methods: [gcb, bc]\nseeds: [0, 1]\nset: {steps: 5}\nepisodes: 3\n")
+    (house / "own" / "grid.yaml").write_text("methods: [gcb]\nseeds: [0, 1]\noverrides: {steps: 5}\nepisodes: 3\n")
     (house / "scenes").mkdir()
     fakes: dict[str, Any] = {name: np.arange(24.0).reshape(2, 12) for name in scenes.Scenes.__dataclass_fields__}
     np.savez_compressed(house / "scenes" / scenes.CACHE_FILE, key=np.array(scenes._cache_key(KEY)), **fakes)
@@ -171,7 +171,7 @@ def _sweep(out: Path, data_root: Path) -> Any:
     """The rows of results.csv; jobs are done in this process. A run that fails is a message, as it is for the user."""
     from helpers.small_sweeps import InlinePool
 
-    with mock.patch("gcb.sweep.local.LocalPool", InlinePool), mock.patch("gcb.sweep.conduct.POLL_SECONDS", 0.0):
+    with mock.patch("gcb.sweep.pools.LocalPool", InlinePool), mock.patch("gcb.sweep.scheduler.POLL_SECONDS", 0.0):
         try:
             stage.command(*stage.sweep_words(out, data_root, seeds=1))()
         except SystemExit as ended:

@@ -12,7 +12,7 @@ from gcb.envs.spec import EnvSpec
 from gcb.evaluation.evaluate import Result, _write
 from gcb.evaluation.rollouts import Outcome
 from gcb.runs.run_dir import Run, read_results
-from gcb.sweep.folder import Folder
+from gcb.sweep.sweep_dir import SweepDir
 from gcb.training.trainer import train
 from gcb.utils.files import directory_lock
 from reliability import stage
@@ -78,7 +78,7 @@ def _at_work(job: Callable[[], object], sign: Path) -> Iterator[None]:
 
 
 def _hold_sweep(path: Path) -> None:
-    with Folder(path).held():
+    with SweepDir(path).lock():
         (path / ".held").touch()
         time.sleep(PATIENCE)
 

@@ -24,8 +24,8 @@ from gcb.evaluation.evaluate import evaluate_run
 from gcb.report.report import write_report
 from gcb.runs.config import read_config
 from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Run
-from gcb.sweep.folder import Folder
-from gcb.sweep.grid_file import read_grid
+from gcb.sweep.grid import read_grid
+from gcb.sweep.results import run_rows
 from gcb.utils.files import read_json, write_json
 from reliability import stage
 from reliability.rows import Row, row
@@ -135,7 +135,10 @@ def _texts(made: Path, folder: Path, harm: Harmful) -> Iterator[Offer]:
             f"!!python/{kind} as a run's config",
             lambda text=text: _with(made, folder, CONFIG, text.encode(), gcb.load),
         )
-        yield f"!!python/{kind} as a sweep's job", lambda text=text: _job(folder, text)
+        yield (
+            f"!!python/{kind} as the config of a sweep's run",
+            lambda text=text: _with(made, folder, CONFIG, text.encode(), lambda run: list(run_rows(run))),
+        )
     content = pickle.dumps(harm)
     for name, use in (
         (CONFIG, gcb.load),
@@ -152,12 +155,6 @@ def _with(made: Path, folder: Path, name: str, content: bytes, use: Callable[[Pa
     shutil.copytree(made, copy)
     (copy / name).write_bytes(content)
     use(copy)
-
-
-def _job(folder: Path, text: str) -> None:
-    (folder / "sweep" / "jobs").mkdir(parents=True, exist_ok=True)
-    (folder / "sweep" / "jobs" / "one.yaml").write_text(text)
-    Folder(folder / "sweep").read_job("one")
 
 
 def _ways_out(made: Path, data: Path, folder: Path) -> Iterator[Offer]:

@@ -1,14 +1,16 @@
 """The small worlds, datasets and runs on which faults are tried: those of the tests."""
 
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from reliability.attempts import ForkedWorker, command
+from reliability.attempts import ForkedProcess, command
 
 TESTS = Path(__file__).parents[1] / "tests"
 for folder in (TESTS, TESTS / "data", TESTS / "sweep"):
@@ -46,7 +48,7 @@ SIZES = (
 def slide_data(folder: Path, seed: int = 0) -> Path:
     """A dataset of a world without a simulator, in which agents can be evaluated."""
     arrays = tiny_dataset(episodes=4, seed=seed).arrays()
-    write_dataset(Dataset.from_arrays(**arrays, config={"env": ENV, "options": {"asks": False}}), folder)
+    write_dataset(Dataset.from_arrays(**arrays, config={"env": ENV, "options": {"check_actions": False}}), folder)
     return folder
 
 
@@ -75,7 +77,7 @@ def sweep_words(out: Path, data_root: Path, seeds: int = 2, workers: int = 2) ->
     what = (
         "--methods",
         "goal_agnostic_bc",
-        "--worlds",
+        "--envs",
         "slide",
         "--preset",
         "smoke",
@@ -85,7 +87,7 @@ def sweep_words(out: Path, data_root: Path, seeds: int = 2, workers: int = 2) ->
         3,
     )
     how = ("--seeds", seeds, "--workers", workers)
-    return ("sweep", "--out", out, "--data-root", data_root, *what, *how, "--set", *SIZES)
+    return ("sweep", "--out", out, "--data-root", data_root, *what, *how, "--overrides", *SIZES)
 
 
 def sweep(out: Path, data_root: Path, seeds: int = 2, workers: int = 2) -> None:
@@ -98,7 +100,7 @@ def sweep(out: Path, data_root: Path, seeds: int = 2, workers: int = 2) -> None:
 def forked_workers() -> Iterator[None]:
     """`gcb sweep` forks its workers; they find the tests' worlds."""
     with (
-        mock.patch("gcb.sweep.local.subprocess.Popen", ForkedWorker),
+        mock.patch("gcb.sweep.pools.CONTEXT", SimpleNamespace(Pipe=multiprocessing.Pipe, Process=ForkedProcess)),
         mock.patch.dict(os.environ, PYTHONPATH=str(TESTS)),
     ):
         yield

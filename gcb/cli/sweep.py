@@ -1,4 +1,4 @@
-"""`gcb sweep` and `gcb table`: composition only."""
+"""`gcb sweep` and `gcb table`."""
 
 import os
 import shlex
@@ -7,130 +7,130 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import rich.table
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table as Grille
 from tyro.conf import Positional
 
 from gcb.errors import GCBError
 from gcb.utils.files import explain_os_errors, write_atomically
 
-# What needs torch is imported where it is used: other commands start without it.
+# Imports that need torch are inside functions, so that other commands start without it.
 if TYPE_CHECKING:
-    from gcb.sweep.conduct import Plan
-    from gcb.sweep.folder import Folder
     from gcb.sweep.grid import Grid
-    from gcb.sweep.pool import Pool
+    from gcb.sweep.pools import Pool
+    from gcb.sweep.scheduler import Plan
+    from gcb.sweep.sweep_dir import SweepDir
 
 
 @dataclass
 class Sweep:
-    """Train and evaluate a grid of runs. The same command goes on where it was stopped; finished runs are kept.
+    """Train and evaluate a grid of runs. The same command resumes an interrupted sweep and keeps finished runs.
 
-    Options that are left out are as the grid has them.
+    Options that are not given keep the values of the grid.
     """
 
     grid: Positional[str] = ""
-    """table1, reference, comparison, ablations, an ablation's figure, or a YAML file; without it, --methods."""
+    """table1, reference, comparison, components, ablations, an ablation's figure, or a YAML file; or use --methods."""
     out: Path = Path("sweep")
-    """Folder of the sweep: runs, logs, results.csv."""
+    """Directory of the sweep: runs, logs, results.csv."""
     methods: tuple[str, ...] | None = None
     """Methods by name; `gcb methods` lists them."""
     envs: tuple[str, ...] | None = None
-    """drawer, button_drawer, or names of datasets that stand in --data-root already."""
-    video: tuple[Literal["plain", "video"], ...] | None = None
+    """drawer, button_drawer, or names of other datasets in --data-root."""
+    video: tuple[Literal["off", "on"], ...] | None = None
     """Without video distractors, with them, or both."""
     seeds: tuple[str, ...] | None = None
-    """How many seeds from 0 on (5), or which ones (0 3 7, or 5-9)."""
+    """Number of seeds from 0 on (5), or a list of seeds (0 3 7, or 5-9)."""
     preset: str | None = None
-    """Values to start from: paper, laptop or smoke; where there is video, laptop means laptop_video."""
-    set: tuple[str, ...] = ()
-    """Changes of every run, such as steps=3000 iql.discount=0.95."""
+    """Preset of the configurations: paper, laptop or smoke; with video, laptop means laptop_video."""
+    overrides: tuple[str, ...] = ()
+    """Configuration overrides of every run, such as steps=3000 iql.discount=0.95."""
     vary: tuple[str, ...] = ()
-    """Settings to try several values of, such as method_config.size=64,128; every combination is a run."""
+    """Overrides with several values, such as method_config.size=64,128; every combination is a variant."""
     data_root: Path | None = None
-    """Folder of the datasets drawer, drawer_video, …; what is missing is collected. By default OUT/data."""
+    """Directory of the datasets drawer, drawer_video, …; missing ones are collected. By default OUT/data."""
     transitions: int | None = None
-    """Size of the datasets that are collected."""
+    """Size of collected datasets."""
+    image_size: int | None = None
+    """Side of their images in pixels."""
     clips: Path | None = None
-    """Folder of own clips for the video distractors, instead of the built-in ones."""
+    """Directory of your own clips for the video distractors, instead of the built-in ones."""
     episodes: int | None = None
-    """Episodes of an evaluation, in each mode."""
+    """Evaluation episodes in each mode."""
     modes: tuple[Literal["goal", "strict", "loose"], ...] | None = None
-    """How the agents are told what to do: by goal image, by strict or loose analogy."""
+    """Evaluation modes: goal image, strict analogy, loose analogy."""
     eval_seed: int | None = None
-    """Which episodes."""
+    """Seed of the evaluation episodes."""
     videos: bool = False
-    """Write videos of some episodes, too."""
+    """Write videos of some evaluation episodes."""
     workers: int | None = None
-    """Processes at a time, of one thread each; by default one for each core, or as many as fit on Ray."""
+    """Number of processes, of one thread each; by default one for each core, or as many as fit on Ray."""
     retries: int = 2
-    """How often a run whose process died is gone on with."""
+    """How often a run is retried after its process died."""
     ray: str | None = None
-    """Run on Ray: the address of a cluster (auto, host:port), or local for one on this machine. OUT and --data-root
-    must lie where all its nodes see them."""
+    """Run on Ray: the address of a cluster (auto, host:port), or local for an instance on this machine. All nodes must
+    share OUT and --data-root."""
     cpus_per_run: float = 1.0
-    """CPUs that a run takes on Ray."""
+    """CPUs of each run on Ray."""
     gpus_per_run: float = 0.0
-    """GPUs that a run takes on Ray; a half means that two runs share one."""
+    """GPUs of each run on Ray; with 0.5 two runs share one."""
     dry_run: bool = False
-    """Only list what would run, and what is done."""
+    """Only list the jobs and their states."""
 
     def run(self) -> None:
-        from gcb.sweep.board import Board
-        from gcb.sweep.conduct import Conductor, Plan
-        from gcb.sweep.folder import RESULTS, Folder
+        from gcb.sweep.dashboard import Dashboard
+        from gcb.sweep.scheduler import Plan, Scheduler
+        from gcb.sweep.sweep_dir import DATA, FAILED, RESULTS, SweepDir
 
-        out = Path(os.path.abspath(self.out))
-        data_root = Path(os.path.abspath(self.data_root)) if self.data_root else out / "data"
-        grid, folder, console = self.chosen_grid(), Folder(out), Console()
-        plan = Plan(grid.datasets(data_root, self.clips), grid.runs(out, data_root, self.clips))
+        sweep_dir, console = SweepDir(Path(os.path.abspath(self.out))), Console()
+        data_root = Path(os.path.abspath(self.data_root)) if self.data_root else sweep_dir.path / DATA
+        grid = self.chosen_grid()
+        plan = Plan(grid.datasets(data_root, self.clips), grid.jobs(sweep_dir.runs, data_root, self.clips))
         if self.dry_run:
             console.print(plan_table(plan))
             return
-        board = Board(console, folder, plan.jobs, plan.states)
-        with folder.held(), closing(self._pool(folder)) as pool:
-            failed = Conductor(plan, folder, pool, board, self.retries).conduct()
-        done = len(plan.runs) - len(failed.keys() & {job.name for job in plan.runs})
+        with sweep_dir.lock(), closing(self._pool(sweep_dir)) as pool:
+            failures = Scheduler(plan, sweep_dir, pool, Dashboard(console), self.retries).run()
+        done = len(plan.runs) - len(failures.keys() & {job.name for job in plan.runs})
         console.print(f"{done} of {len(plan.runs)} runs are done: {self.out / RESULTS}", soft_wrap=True)
-        if failed:
-            console.print(f"{len(failed)} failed; the reasons are in {self.out / 'failed'}", soft_wrap=True)
+        if failures:
+            console.print(f"{len(failures)} jobs failed; see {self.out / FAILED}", soft_wrap=True)
             sys.exit(1)
 
-    def _pool(self, folder: "Folder") -> "Pool":
-        from gcb.sweep.local import LocalPool
+    def _pool(self, sweep_dir: "SweepDir") -> "Pool":
+        from gcb.sweep.pools import LocalPool
         from gcb.sweep.ray_pool import RayPool
 
         if self.ray is not None:
-            return RayPool(folder, self.ray, self.cpus_per_run, self.gpus_per_run, self.workers)
-        return LocalPool(folder, len(os.sched_getaffinity(0)) if self.workers is None else self.workers)
+            return RayPool(sweep_dir, self.ray, self.cpus_per_run, self.gpus_per_run, self.workers)
+        return LocalPool(sweep_dir, len(os.sched_getaffinity(0)) if self.workers is None else self.workers)
 
     def chosen_grid(self) -> "Grid":
-        """The grid that was named, with the options that were given."""
-        from gcb.sweep.grid import Grid, merged
-        from gcb.sweep.grid_file import parse_settings, parse_variants, read_grid
-        from gcb.sweep.ready import ready_grid
+        """Return the named grid with the given options."""
+        from gcb.sweep.grid import Grid, merge, parse_overrides, parse_variants, read_grid
+        from gcb.sweep.presets import named_grid
 
         if not self.grid and self.methods is None:
-            raise GCBError("neither a grid nor --methods is given; try `gcb sweep comparison`, or `gcb sweep --help`.")
+            raise GCBError("neither a grid nor --methods is given; try `gcb sweep comparison` or `gcb sweep --help`.")
         if not self.grid:
             grid = Grid(self.methods or ())
         else:
-            grid = read_grid(self.grid) if self.grid.endswith((".yaml", ".yml")) else ready_grid(self.grid)
-        given = {one.name: getattr(self, one.name, None) for one in fields(grid) if one.name not in ("set", "seeds")}
-        given = {name: value for name, value in given.items() if value is not None and value is not False}
-        if self.seeds is not None:
-            given["seeds"] = parse_seeds(self.seeds)
-        if self.vary:
-            given["variants"] = parse_variants(self.vary)
-        return replace(grid, **given, set=merged(grid.set, parse_settings(self.set)))
+            grid = read_grid(self.grid) if self.grid.endswith((".yaml", ".yml")) else named_grid(self.grid)
+        given: dict[str, Any] = {field.name: getattr(self, field.name, None) for field in fields(grid)}
+        given["video"] = None if self.video is None else tuple(choice == "on" for choice in self.video)
+        given["seeds"] = None if self.seeds is None else parse_seeds(self.seeds)
+        given["variants"] = parse_variants(self.vary) if self.vary else None
+        given["videos"] = self.videos or None
+        given["overrides"] = merge(grid.overrides, parse_overrides(self.overrides))
+        return replace(grid, **{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass
 class Table:
-    """Make a Markdown table of the results of sweeps: methods × (world, video, how the agent is told)."""
+    """Make a Markdown table of the results of sweeps: methods × (environment, video distractors, mode)."""
 
     results: Positional[tuple[Path, ...]]
     """One or more results.csv."""
@@ -139,9 +139,9 @@ class Table:
     task: str = "all"
     """Only this task (drawer, button)."""
     paper: bool = False
-    """Put the numbers of the paper's Table 1 beside ours."""
+    """Add the results of the paper's Table 1."""
     out: Path | None = None
-    """Write it to a file, too."""
+    """Also write the table to this file."""
 
     def run(self) -> None:
         from gcb.report.rows import read_rows
@@ -158,7 +158,7 @@ class Table:
         sys.stdout.write(text)
 
     def command(self) -> str:
-        """The command that makes this table."""
+        """Return the command that makes this table."""
         words = ["gcb", "table", *map(str, self.results)]
         words += ["--at-end"] if self.at_end else []
         words += ["--task", self.task] if self.task != "all" else []
@@ -167,7 +167,7 @@ class Table:
 
 
 def parse_seeds(words: Sequence[str]) -> int | tuple[int, ...]:
-    """`5` is a number of seeds; `0 3 7` are seeds, and so is `5-9`."""
+    """Parse `5` as a number of seeds, `0 3 7` and `5-9` as seeds."""
     if len(words) == 1 and words[0].isdecimal():
         return int(words[0])
     seeds: list[int] = []
@@ -179,15 +179,16 @@ def parse_seeds(words: Sequence[str]) -> int | tuple[int, ...]:
     return tuple(seeds)
 
 
-def plan_table(plan: "Plan") -> Grille:
-    """Every job, and how far it is."""
-    words = [state.word for state in plan.states.values()]
-    counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-    table = Grille(title=f"{len(plan.runs)} runs on {len(plan.datasets)} datasets: {counts}", title_justify="left")
-    for name in ("job", "state", ""):
-        table.add_column(name, overflow="fold")
+def plan_table(plan: "Plan") -> rich.table.Table:
+    """Return a table of every job and its state."""
+    statuses = [state.status for state in plan.states.values()]
+    counts = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
+    title = f"{len(plan.runs)} runs on {len(plan.datasets)} datasets: {counts}"
+    table = rich.table.Table("job", "state", "", title=title, title_justify="left")
+    for column in table.columns:
+        column.overflow = "fold"
     for job in plan.jobs:
         state = plan.states[job.name]
-        share = f"{100 * state.share:.0f} %" if state.word == "begun" else escape(state.reason)
-        table.add_row(escape(job.name), state.word, share)
+        detail = f"{100 * state.progress:.0f} %" if state.status == "started" else escape(state.reason)
+        table.add_row(escape(job.name), state.status, detail)
     return table

@@ -1,18 +1,16 @@
-"""Many runs at once: a grid of methods, worlds, seeds and settings, trained and evaluated into one CSV.
+"""Train and evaluate a grid of methods, environments, seeds and settings; collect the results in one CSV.
 
-grid.py, ready.py, grid_file.py   what is to be run: by hand, by name, from YAML
-jobs.py, data_job.py, run_job.py  one piece of work: what it asks for, how far it is, doing it
-worker.py                         a process that does one job
-local.py, ray_pool.py             where jobs run: processes of this machine, or a Ray cluster
-conduct.py, board.py              what runs next, what is retried, what is shown
-results.py, table.py, paper.py    results.csv, the Markdown table made from it, the paper's own numbers
+grid.py, presets.py         grids: from YAML and the command line, by name
+jobs.py                     a dataset to collect or a run to train and evaluate
+pools.py, ray_pool.py       run jobs in local processes or on a Ray cluster
+scheduler.py, dashboard.py  which job runs next, retries, and the display of progress
+sweep_dir.py, results.py    the sweep's directory and its results.csv
 
-A sweep's folder:
+A sweep's directory:
 
-DIR/runs/<name>/        a run each (gcb.runs.run_dir)
-DIR/jobs/<name>.yaml    what was asked of it
-DIR/logs/<name>.log     what it said
-DIR/failed/<name>.txt   why it failed, if it did
-DIR/data/<name>/        datasets, unless they are kept elsewhere
-DIR/results.csv         every finished run
+DIR/runs/<name>/        one run each (gcb.runs.run_dir)
+DIR/logs/<name>.log     the output of each job
+DIR/failed/<name>.txt   the reason of a failure
+DIR/data/<name>/        datasets, unless --data-root is given
+DIR/results.csv         the results of all finished runs
 """

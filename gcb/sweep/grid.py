@@ -1,169 +1,192 @@
-"""A grid of runs: methods × worlds × video × variants × seeds, and the jobs it stands for."""
+"""A grid of runs: methods × environments × video × variants × seeds. Read it from YAML or the command line."""
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
+
+import yaml
 
 from gcb.data import CollectConfig
 from gcb.envs.spec import ENV_IDS, MODES
 from gcb.errors import GCBError
 from gcb.methods import method_named
 from gcb.runs.config import make_config
-from gcb.sweep.data_job import DataJob
-from gcb.sweep.run_job import RunJob
+from gcb.sweep.jobs import DataJob, RunJob, dataset_name
+from gcb.utils.dataclass_io import check_fields, from_dict
+from gcb.utils.files import read_yaml
 
-ENV_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*")
+ENV_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*(?<!_video)")
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
-"""What may become part of a run's name, <world>-<method>-<variant>-s<seed>."""
+"""Names that can be part of a run's name, <env>[_video]-<method>[-<variant>]-s<seed>."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Settings that differ from a method's own; the empty variant is the method as it is."""
+    """Configuration overrides with a name; the default is the method unchanged."""
 
     name: str = ""
-    """Part of the run's name; empty for none."""
-    set: Mapping[str, Any] = field(default_factory=dict)
-    """Changes of the configuration, as {"iql": {"discount": 0.95}}."""
+    """Part of the run's name."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """Fields of the configuration, such as {"iql.discount": 0.95}."""
     methods: tuple[str, ...] | None = None
     """Methods it applies to; null for all of the grid."""
     envs: tuple[str, ...] | None = None
-    """Worlds it applies to; null for all of the grid."""
+    """Environments it applies to; null for all of the grid."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is to be trained and how it is to be evaluated."""
+    """What to train and how to evaluate it."""
 
     methods: tuple[str, ...]
     """Methods by name; `gcb methods` lists them."""
     envs: tuple[str, ...] = ("button_drawer",)
-    """drawer, button_drawer, or the name of a dataset that stands beside theirs."""
-    video: tuple[Literal["plain", "video"], ...] = ("plain",)
+    """drawer, button_drawer, or the name of another dataset in the same directory."""
+    video: tuple[bool, ...] = (False,)
     """Without video distractors, with them, or both."""
     seeds: int | tuple[int, ...] = 1
-    """How many seeds from 0 on, or a list of them."""
+    """Number of seeds from 0 on, or a list of seeds."""
     preset: str = "laptop"
-    """Values to start from: paper, laptop or smoke. Where there is video, laptop means laptop_video."""
-    set: Mapping[str, Any] = field(default_factory=dict)
-    """Changes of every run's configuration."""
+    """Preset of the configurations: paper, laptop or smoke. With video, laptop means laptop_video."""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    """Configuration overrides of every run."""
     variants: tuple[Variant, ...] = (Variant(),)
-    """Further changes, each a run of its own."""
+    """Further overrides; every variant is a run of its own."""
     transitions: int = 50_000
-    """Size of the datasets that are collected."""
+    """Size of collected datasets."""
     image_size: int = 64
     """Side of their images in pixels."""
     episodes: int = 200
-    """Episodes of an evaluation, in each mode."""
+    """Evaluation episodes in each mode."""
     modes: tuple[Literal["goal", "strict", "loose"], ...] = ("goal", "strict")
-    """How the agents are told what to do; those that a method cannot be told by are NA."""
+    """Evaluation modes; those that a method does not support are NA."""
     eval_seed: int = 0
-    """Which episodes."""
+    """Seed of the evaluation episodes."""
     videos: bool = False
-    """Write videos of some episodes, too."""
+    """Write videos of some evaluation episodes."""
 
     def __post_init__(self) -> None:
         for name in ("methods", "envs", "video", "variants", "modes"):
-            values = [one.name if isinstance(one, Variant) else one for one in getattr(self, name)]
-            if not values:
-                raise GCBError(f"{name} is empty; a grid needs at least one.")
-            if len(set(values)) < len(values):
-                raise GCBError(f"{name} is {values}; each may be there once.")
-        for method in self.methods:
-            method_named(method)
-        self._check_names()
-        for name in ("transitions", "episodes", "image_size"):
-            if getattr(self, name) < 1:
-                raise GCBError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        for name, known in (("modes", MODES), ("video", ("plain", "video"))):
-            if wrong := [value for value in getattr(self, name) if value not in known]:
-                raise GCBError(f"{name} holds {wrong[0]!r}; accepted: {', '.join(known)}.")
-        if self.eval_seed < 0:
-            raise GCBError(f"eval_seed is {self.eval_seed}; it must not be negative.")
+            values = [value.name if isinstance(value, Variant) else value for value in getattr(self, name)]
+            if not values or len(set(values)) < len(values):
+                raise GCBError(f"{name} is {values}; it must be one or more different values.")
         if not self.seed_list or len(set(self.seed_list)) < len(self.seed_list) or min(self.seed_list) < 0:
             raise GCBError(f"seeds is {self.seeds!r}; accepted: a number of at least 1, or different seeds from 0 on.")
+        for method in self.methods:
+            method_named(method)
+        if wrong := [mode for mode in self.modes if mode not in MODES]:
+            raise GCBError(f"modes holds {wrong[0]!r}; accepted: {', '.join(MODES)}.")
+        positive = "[1, inf)"
+        check_fields(self, transitions=positive, episodes=positive, image_size=positive, eval_seed="[0, inf)")
+        self._check_names()
 
     def _check_names(self) -> None:
         for variant in self.variants:
             if variant.name and not VARIANT_NAME.fullmatch(variant.name):
-                raise GCBError(f"variants has the name {variant.name!r}; accepted: letters, digits and . _ = + -")
-            for what in ("methods", "envs"):
-                if strangers := set(getattr(variant, what) or ()) - set(getattr(self, what)):
-                    raise GCBError(f"variant {variant.name!r}: {what} has {min(strangers)!r}, which the grid has not.")
+                raise GCBError(f"a variant has the name {variant.name!r}; accepted: letters, digits and . _ = + -")
+            for name in ("methods", "envs"):
+                if unknown := set(getattr(variant, name) or ()) - set(getattr(self, name)):
+                    raise GCBError(f"variant {variant.name!r}: {name} holds {min(unknown)!r}, which the grid does not.")
         for env in self.envs:
             if not ENV_NAME.fullmatch(env):
-                raise GCBError(f"worlds holds {env!r}; accepted: {', '.join(ENV_IDS)}, or a dataset's name.")
+                hint = " For data with video distractors turn video on." if env.endswith("_video") else ""
+                raise GCBError(f"envs holds {env!r}; accepted: {', '.join(ENV_IDS)}, or a dataset's name.{hint}")
 
     @property
     def seed_list(self) -> tuple[int, ...]:
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
-    def runs(self, out: Path, data_root: Path, clips: Path | None = None) -> list[RunJob]:
-        """Every run; all of one seed come before the next, so that a stopped sweep has compared something."""
+    def datasets(self, data_root: Path, clips: Path | None = None) -> Iterator[DataJob]:
+        """Return the datasets that the runs need."""
+        for env, video in product(self.envs, self.video):
+            source = (str(clips) if clips else "builtin") if video else None
+            options = {"image_size": self.image_size, "video": source}
+            config = CollectConfig(ENV_IDS[env], self.transitions, options=options) if env in ENV_IDS else None
+            yield DataJob(data_root / dataset_name(env, video), config)
+
+    def jobs(self, runs: Path, data_root: Path, clips: Path | None = None) -> list[RunJob]:
+        """Return every run. Seeds are the outermost loop, so that a stopped sweep has results for all methods."""
         return [
-            self._run(out, data_root, clips, *choice)
-            for choice in product(self.seed_list, self.envs, self.video, self.methods, self.variants)
-            if self._wanted(*choice)
+            RunJob(
+                runs=runs,
+                env=env,
+                video=video,
+                variant=variant.name,
+                config=self._config(seed, video, method, variant),
+                dataset=data_root / dataset_name(env, video),
+                episodes=self.episodes,
+                modes=self.modes,
+                eval_seed=self.eval_seed,
+                videos=self.videos,
+                clips=str(clips) if clips and video else None,
+            )
+            for seed, env, video, method, variant in product(
+                self.seed_list, self.envs, self.video, self.methods, self.variants
+            )
+            if method in (variant.methods or self.methods) and env in (variant.envs or self.envs)
         ]
 
-    def datasets(self, data_root: Path, clips: Path | None = None) -> Iterator[DataJob]:
-        """The datasets that the runs stand on."""
-        for env, video in product(self.envs, self.video):
-            folder = data_root / dataset_name(env, video)
-            source = (str(clips) if clips else "builtin") if video == "video" else None
-            options = {"image_size": self.image_size, "video": source}
-            env = ENV_IDS.get(env)
-            yield DataJob(folder, CollectConfig(env, self.transitions, options=options) if env else None)
-
-    def _preset(self, video: str) -> str:
-        return "laptop_video" if video == "video" and self.preset == "laptop" else self.preset
-
-    def _wanted(self, seed: int, env: str, video: str, method: str, variant: Variant) -> bool:
-        return method in (variant.methods or self.methods) and env in (variant.envs or self.envs)
-
-    def _run(
-        self,
-        out: Path,
-        data_root: Path,
-        clips: Path | None,
-        seed: int,
-        env: str,
-        video: Literal["plain", "video"],
-        method: str,
-        variant: Variant,
-    ) -> RunJob:
-        changes = merged(self.set, variant.set)
+    def _config(self, seed: int, video: bool, method: str, variant: Variant) -> Any:
+        preset = "laptop_video" if video and self.preset == "laptop" else self.preset
         try:
-            config = make_config(method, self._preset(video), {**changes, "seed": seed})
+            return make_config(method, preset, {**merge(self.overrides, variant.overrides), "seed": seed})
         except GCBError as error:
-            raise GCBError(f"{method}{' ' + variant.name if variant.name else ''}: {error}") from error
-        return RunJob(
-            out=out,
-            env=env,
-            video=video == "video",
-            variant=variant.name,
-            config=config,
-            data=data_root / dataset_name(env, video),
-            episodes=self.episodes,
-            modes=self.modes,
-            eval_seed=self.eval_seed,
-            videos=self.videos,
-            clips=str(clips) if clips and video == "video" else None,
-        )
+            raise GCBError(f"{' '.join(filter(None, (method, variant.name)))}: {error}") from error
 
 
-def dataset_name(env: str, video: str) -> str:
-    """The folder of a dataset: drawer, drawer_video, …"""
-    return f"{env}_video" if video == "video" else env
+def merge(*overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge overrides field by field, the last one wins; {"a.b": 1} is the same as {"a": {"b": 1}}."""
+    merged: dict[str, Any] = {}
+    for mapping in overrides:
+        for key, value in mapping.items():
+            name, _, rest = str(key).partition(".")
+            if rest:
+                value = {rest: value}
+            if isinstance(value, Mapping):
+                old = merged.get(name)
+                value = merge(old if isinstance(old, Mapping) else {}, value)
+            merged[name] = value
+    return merged
 
 
-def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Both changes, the second having the last word, field by field."""
-    both = dict(first)
-    for name, value in second.items():
-        old = both.get(name)
-        both[name] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return both
+def read_grid(path: str | os.PathLike[str]) -> Grid:
+    """Read a grid from a YAML file with the fields of `Grid`. Nothing in the file is executed."""
+    values = read_yaml(path)
+    try:
+        return from_dict(Grid, values)
+    except GCBError as error:
+        raise GCBError(f"{path}: {error}") from error
+
+
+def parse_overrides(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the overrides of texts such as `steps=3000` and `iql.discount=0.95`."""
+    return merge(*({name: _value(text, value)} for text in texts for name, value in [_split(text)]))
+
+
+def parse_variants(texts: Iterable[str]) -> tuple[Variant, ...]:
+    """Return a variant for each combination of texts such as `method_config.size=32,64`."""
+    axes = [[(name, value) for value in values.split(",")] for name, values in map(_split, texts)]
+    variants = []
+    for number, choice in enumerate(product(*axes)):
+        label = "+".join(f"{name.rpartition('.')[2]}={value}" for name, value in choice)
+        overrides = parse_overrides(f"{name}={value}" for name, value in choice)
+        variants.append(Variant(label if VARIANT_NAME.fullmatch(label) else f"v{number}", overrides))
+    return tuple(variants)
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name or not value:
+        raise GCBError(f"{text!r} is not an override; accepted: name=value, such as steps=3000.")
+    return name, value
+
+
+def _value(text: str, value: str) -> Any:
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise GCBError(f"{text!r} has an invalid value: {' '.join(str(error).split())}") from error

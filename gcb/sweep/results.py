@@ -1,93 +1,88 @@
-"""From the folders of finished runs to one CSV."""
+"""Write results.csv from the directories of finished runs."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from gcb.errors import GCBError
+from gcb.methods import method_named
 from gcb.report.rows import ALL, Row, write_rows
 from gcb.runs.config import TrainConfig
-from gcb.runs.run_dir import Run, read_results
-from gcb.sweep.folder import RESULTS, Folder
-from gcb.sweep.run_job import RunJob
+from gcb.runs.run_dir import RECORD, Run, read_results
+from gcb.sweep.sweep_dir import RESULTS, SweepDir
 from gcb.utils.dataclass_io import to_dict
 
-DIGITS = 12
-"""Of a hash; enough to tell any two apart that ever meet."""
+HASH_DIGITS = 12
 
 
 class Results:
-    """DIR/results.csv: every run of the folder that is finished as it was asked, whichever sweep it belongs to."""
+    """DIR/results.csv: every finished run in DIR/runs, of this grid and of earlier ones."""
 
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
-        self._known: dict[str, tuple[bytes, list[Row]]] = {}
-        self._told: set[str] = set()
+    def __init__(self, sweep_dir: SweepDir, modes: Iterable[str]) -> None:
+        """`modes` are those of the grid: a method that does not support one gets a row without episodes (NA)."""
+        self.sweep_dir, self.modes = sweep_dir, tuple(modes)
+        self._rows: dict[str, list[Row]] = {}
 
-    def write(self) -> list[str]:
-        """Write the file anew; return what is newly found to be wrong with a run, which is then left out.
-
-        A run that was found finished once is not looked at again.
-        """
-        known, wrong = {}, []
-        for name in self.folder.job_names():
+    def update(self, names: Iterable[str] | None = None) -> list[str]:
+        """Read runs by name, or all of them, and write the file; return a message for each run that is damaged."""
+        messages = []
+        for name in sorted(path.name for path in self.sweep_dir.runs.iterdir()) if names is None else names:
             try:
-                if entry := self._entry(name):
-                    known[name] = entry
+                self._rows[name] = list(run_rows(self.sweep_dir.runs / name, self.modes))
             except GCBError as error:
-                wrong.append(f"{name} is not in {RESULTS}: {error}")
-        self._known = known
-        write_rows(self.folder.path / RESULTS, (row for _, rows in known.values() for row in rows))
-        fresh = [line for line in wrong if line not in self._told]
-        self._told.update(fresh)
-        return fresh
-
-    def _entry(self, name: str) -> tuple[bytes, list[Row]] | None:
-        asked, known = self.folder.job_bytes(name), self._known.get(name)
-        if known is not None and known[0] == asked:
-            return known
-        job = self.folder.read_job(name)
-        if not isinstance(job, RunJob) or job.state().word != "done":
-            return None
-        return asked, list(rows_of(job))
+                self._rows.pop(name, None)
+                messages.append(f"{name} is not in {RESULTS}: {error}")
+        write_rows(self.sweep_dir.results, (row for rows in self._rows.values() for row in rows))
+        return messages
 
 
-def rows_of(job: RunJob) -> Iterator[Row]:
-    """The rows of a finished run, one for each mode and task, and one without episodes for a mode that is NA."""
-    run = Run(job.folder)
-    results, checkpoint = read_results(job.folder), run.checkpoint()
-    assert checkpoint is not None, "the run is finished"
+def run_rows(path: Path, modes: Iterable[str] = ()) -> Iterator[Row]:
+    """Return the rows of a run, one for each mode and task; none before it is trained and evaluated."""
+    if not (path / RECORD).is_file():
+        return
+    run, results = Run(path), read_results(path)
+    checkpoint = run.checkpoint()
+    if checkpoint is None or not checkpoint.finished:
+        return
+    method = re.escape(run.config.method)
+    name = re.fullmatch(rf"([^-]+?)(_video)?-{method}(?:-(.+))?-s{run.config.seed}", path.name)
+    if name is None:
+        raise GCBError(f"{path} has the configuration of another run: {run.config.method}, seed {run.config.seed}")
     common = {
-        "env": job.env,
-        "video": job.video,
-        "method": job.config.method,
-        "variant": job.variant,
-        "seed": job.config.seed,
+        "env": name[1],
+        "video": name[2] is not None,
+        "method": run.config.method,
+        "variant": name[3] or "",
+        "seed": run.config.seed,
         "steps": checkpoint.step,
         "train_seconds": round(checkpoint.seconds, 1),
-        "dataset_hash": run.dataset.fingerprint[:DIGITS],
+        "dataset_hash": run.dataset.fingerprint[:HASH_DIGITS],
         "config_hash": config_hash(run.config),
-        "eval_seed": job.eval_seed,
-        "eval_temperature": job.eval_temperature,
     }
-    for mode in job.modes:
-        if mode not in job.possible_modes:
-            nothing = {"episodes": 0, "successes": 0, "successes_at_end": 0, "gcb_version": run.gcb_version}
-            yield Row(mode=mode, task=ALL, **nothing, **common)
-            continue
+    evaluation: dict[str, Any] = {}
+    for mode, result in results.items():
         try:
-            result = results[mode]
+            if result["step"] != checkpoint.step:
+                continue
+            evaluation = {"gcb_version": result["gcb"], "eval_seed": result["seed"]}
+            evaluation["eval_temperature"] = result["eval_temperature"]
             for task, rates in ((ALL, result["all"]), *result["tasks"].items()):
-                yield Row(mode=mode, task=task, **_counts(rates), gcb_version=result["gcb"], **common)
-        except (KeyError, TypeError) as error:
-            raise GCBError(f"{job.folder}: the evaluation by {mode} is damaged ({error!r})") from error
+                yield Row(mode=mode, task=task, **_counts(rates), **evaluation, **common)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise GCBError(f"{path}: the evaluation in mode {mode!r} is damaged ({error!r})") from error
+    if evaluation and not method_named(run.config.method).supports_analogy:
+        none = {"episodes": 0, "successes": 0, "successes_at_end": 0}
+        for mode in (mode for mode in modes if mode != "goal"):
+            yield Row(mode=mode, task=ALL, **none, **evaluation, **common)
 
 
 def config_hash(config: TrainConfig[Any]) -> str:
-    """The same for all seeds of one setting, and for nothing else."""
-    plain = {name: value for name, value in to_dict(config).items() if name != "seed"}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:DIGITS]
+    """Hash a configuration without its seed: equal for all seeds of one setting."""
+    values = {name: value for name, value in to_dict(config).items() if name != "seed"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:HASH_DIGITS]
 
 
 def _counts(rates: Mapping[str, Any]) -> dict[str, int]:

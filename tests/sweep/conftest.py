@@ -1,11 +1,11 @@
-"""What the tests of sweeps share: datasets of a tiny world that needs no simulator."""
+"""Datasets of a tiny environment without a simulator, shared by the tests of sweeps."""
 
 import os
 from pathlib import Path
 
 import pytest
 from helpers.slide_env import ENV
-from helpers.small_sweeps import begin, inline  # noqa: F401 (fixtures)
+from helpers.small_sweeps import inline, start_gcb  # noqa: F401 (fixtures)
 from helpers.tiny import tiny_dataset
 
 from gcb.data import Dataset, write_dataset
@@ -15,7 +15,7 @@ TESTS = Path(__file__).parents[1]
 
 @pytest.fixture
 def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Datasets "slide" and "slide_video", whose world worker processes find."""
+    """Return a directory with the datasets "slide" and "slide_video"; worker processes can import their environment."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
     for seed, name in enumerate(("slide", "slide_video")):
         data = Dataset.from_arrays(

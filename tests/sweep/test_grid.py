@@ -1,5 +1,6 @@
-"""Grids: what they expand to, ready-made ones, YAML, and errors that name the field."""
+"""Grids: the runs they expand to, named grids, YAML, and errors that name the field."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,87 +11,84 @@ from gcb.errors import GCBError
 from gcb.methods import METHODS
 from gcb.runs.ablations import ABLATIONS
 from gcb.runs.config import make_config
-from gcb.sweep.grid import Grid, Variant, merged
-from gcb.sweep.grid_file import parse_settings, parse_variants, plain_grid, read_grid
-from gcb.sweep.ready import ready_grid
-from gcb.sweep.run_job import RunJob
-from gcb.utils.dataclass_io import to_dict
+from gcb.sweep.grid import Grid, Variant, merge, parse_overrides, parse_variants, read_grid
+from gcb.sweep.presets import named_grid
+from gcb.utils.dataclass_io import from_dict, to_dict
 
-OUT, ROOT = Path("/out"), Path("/data")
+RUNS, ROOT = Path("/out/runs"), Path("/data")
 
 
 def names(grid: Grid) -> list[str]:
-    return [job.name for job in grid.runs(OUT, ROOT)]
+    return [job.name for job in grid.jobs(RUNS, ROOT)]
 
 
-def test_a_grid_is_the_product_of_its_lists_seed_by_seed() -> None:
-    grid = Grid(("gcb", "gcbc"), ("drawer", "button_drawer"), ("plain", "video"), seeds=2)
-    found = names(grid)
-    assert len(found) == len(set(found)) == 16
-    assert found[:4] == ["drawer-gcb-s0", "drawer-bc-s0", "drawer_video-gcb-s0", "drawer_video-bc-s0"]
-    assert found[8] == "drawer-gcb-s1"
+def test_a_grid_is_the_product_of_its_lists_one_seed_after_the_other() -> None:
+    grid = Grid(("gcb", "gcbc"), ("drawer", "button_drawer"), (False, True), seeds=2)
+    runs = names(grid)
+    assert len(runs) == len(set(runs)) == 16
+    assert runs[:4] == ["drawer-gcb-s0", "drawer-gcbc-s0", "drawer_video-gcb-s0", "drawer_video-gcbc-s0"]
+    assert runs[8] == "drawer-gcb-s1"
     datasets = list(grid.datasets(ROOT))
-    folders = [job.folder.name for job in datasets]
-    assert folders == ["drawer", "drawer_video", "button_drawer", "button_drawer_video"]
+    assert [job.path.name for job in datasets] == ["drawer", "drawer_video", "button_drawer", "button_drawer_video"]
     assert [job.config.options["video"] for job in datasets if job.config] == [None, "builtin", None, "builtin"]
-    job = grid.runs(OUT, ROOT)[2]
-    assert (job.data, job.folder) == (ROOT / "drawer_video", OUT / "runs" / "drawer_video-gcb-s0")
+    job = grid.jobs(RUNS, ROOT)[2]
+    assert (job.dataset, job.path) == (ROOT / "drawer_video", RUNS / "drawer_video-gcb-s0")
 
 
-def test_settings_of_the_grid_and_the_variant_meet_field_by_field() -> None:
+def test_overrides_of_grid_and_variant_are_merged_field_by_field() -> None:
     variant = Variant("far", {"iql": {"discount": 0.95}}, methods=("gcb",))
     changes = {"steps": 700, "iql": {"hidden": 8}}
-    grid = Grid(("gcb", "gcbc"), seeds=(3,), set=changes, variants=(Variant(), variant))
-    jobs = {job.name: job for job in grid.runs(OUT, ROOT)}
-    assert list(jobs) == ["button_drawer-gcb-s3", "button_drawer-gcb-far-s3", "button_drawer-bc-s3"]
+    grid = Grid(("gcb", "gcbc"), seeds=(3,), overrides=changes, variants=(Variant(), variant))
+    jobs = {job.name: job for job in grid.jobs(RUNS, ROOT)}
+    assert list(jobs) == ["button_drawer-gcb-s3", "button_drawer-gcb-far-s3", "button_drawer-gcbc-s3"]
     wanted = make_config("gcb", "laptop", {"seed": 3, "steps": 700, "iql": {"hidden": 8, "discount": 0.95}})
     assert jobs["button_drawer-gcb-far-s3"].config == wanted
 
 
-def test_runs_with_video_take_the_preset_for_it() -> None:
-    overlays = [job.config.random_overlay for job in Grid(("gcb",), video=("plain", "video")).runs(OUT, ROOT)]
+def test_runs_with_video_use_the_video_preset() -> None:
+    overlays = [job.config.random_overlay for job in Grid(("gcb",), video=(False, True)).jobs(RUNS, ROOT)]
     assert overlays == [0.0, make_config("gcb", "laptop_video").random_overlay]
-    assert Grid(("gcb",), video=("video",), preset="paper").runs(OUT, ROOT)[0].config == make_config("gcb", "paper")
+    assert Grid(("gcb",), video=(True,), preset="paper").jobs(RUNS, ROOT)[0].config == make_config("gcb", "paper")
 
 
-def test_changes_merge_without_changing_what_they_come_from() -> None:
+def test_merging_overrides_does_not_change_its_arguments() -> None:
     first = {"a": {"b": 1, "c": 2}, "d": 3}
-    assert merged(first, {"a": {"c": 4}, "d": {"e": 5}}) == {"a": {"b": 1, "c": 4}, "d": {"e": 5}}
+    assert merge(first, {"a": {"c": 4}, "d": {"e": 5}}) == {"a": {"b": 1, "c": 4}, "d": {"e": 5}}
     assert first == {"a": {"b": 1, "c": 2}, "d": 3}
 
 
-def test_a_job_survives_its_file() -> None:
-    job = Grid(("gcbc",), video=("video",), modes=("loose",)).runs(OUT, ROOT, Path("/clips"))[0]
+def test_a_job_can_be_sent_to_another_process() -> None:
+    job = Grid(("gcbc",), video=(True,), modes=("loose",)).jobs(RUNS, ROOT, Path("/clips"))[0]
     assert job.config.iql.temperature == float("inf")
-    assert RunJob.from_dict(job.to_dict(), OUT) == job
+    assert pickle.loads(pickle.dumps(job)) == job
     assert job.clips == "/clips"
 
 
-def test_a_method_without_analogies_is_asked_by_goal_only() -> None:
-    jobs = Grid(("gcb", "gcbc"), modes=("goal", "strict")).runs(OUT, ROOT)
-    assert [job.possible_modes for job in jobs] == [("goal", "strict"), ("goal",)]
+def test_a_method_without_analogies_is_evaluated_with_goal_images_only() -> None:
+    jobs = Grid(("gcb", "gcbc"), modes=("goal", "strict")).jobs(RUNS, ROOT)
+    assert [job.supported_modes for job in jobs] == [("goal", "strict"), ("goal",)]
 
 
-def test_ready_made_grids() -> None:
-    table1 = ready_grid("table1")
+def test_named_grids() -> None:
+    table1 = named_grid("table1")
     assert len(names(table1)) == 4 * len(METHODS)
     assert len(list(table1.datasets(ROOT))) == 4
-    assert len(names(ready_grid("reference"))) == 12
-    assert names(ready_grid("comparison")) == [f"button_drawer-{method}-s0" for method in METHODS]
-    dimensions = names(ready_grid("ablatedim"))
+    assert len(names(named_grid("reference"))) == 12
+    assert names(named_grid("comparison")) == [f"button_drawer-{method}-s0" for method in METHODS]
+    dimensions = names(named_grid("ablatedim"))
     assert dimensions[0] == "drawer-gcb-s0"
     assert "drawer-gcb-dimension_32-s0" in dimensions
     assert not any(name.startswith("button") for name in dimensions)
-    envs = {one.env for one in ABLATIONS.values()}
-    assert len(names(ready_grid("ablations"))) == len(ABLATIONS) + len(envs)
-    with pytest.raises(GCBError, match=r"There is no grid 'tabel1'; did you mean table1\?"):
-        ready_grid("tabel1")
+    envs = {ablation.env for ablation in ABLATIONS.values()}
+    assert len(names(named_grid("ablations"))) == len(ABLATIONS) + len(envs)
+    with pytest.raises(GCBError, match="'tabel1'; did you mean table1"):
+        named_grid("tabel1")
 
 
-def test_every_ablation_of_a_grid_is_what_gcb_ablate_would_train() -> None:
+def test_ablations_of_a_grid_have_the_configuration_of_gcb_ablate() -> None:
     from gcb.runs.ablations import ablated_config
 
-    for job in ready_grid("ablations").runs(OUT, ROOT):
+    for job in named_grid("ablations").jobs(RUNS, ROOT):
         if job.variant:
             assert to_dict(job.config) == to_dict(ablated_config(job.variant, "laptop"))
 
@@ -98,104 +96,106 @@ def test_every_ablation_of_a_grid_is_what_gcb_ablate_would_train() -> None:
 def test_a_grid_from_yaml(tmp_path: Path) -> None:
     path = tmp_path / "grid.yaml"
     path.write_text("""
-methods: [gcb, bc]
-worlds: [drawer]
-video: [plain, video]
+methods: [gcb, gcbc]
+envs: [drawer]
+video: [off, on]
 seeds: [4]
 preset: smoke
-set: {steps: 30, iql.discount: 0.9}
+overrides: {steps: 30, iql.discount: 0.9}
 variants:
   - {}
-  - {name: wide, methods: [gcb], set: {method_config: {size: 48}}}
+  - {name: wide, methods: [gcb], overrides: {method_config: {size: 48}}}
 episodes: 10
 """)
     grid = read_grid(path)
     assert names(grid) == [
         "drawer-gcb-s4",
         "drawer-gcb-wide-s4",
-        "drawer-bc-s4",
+        "drawer-gcbc-s4",
         "drawer_video-gcb-s4",
         "drawer_video-gcb-wide-s4",
-        "drawer_video-bc-s4",
+        "drawer_video-gcbc-s4",
     ]
     changes = {"seed": 4, "steps": 30, "iql": {"discount": 0.9}, "method_config": {"size": 48}}
-    assert grid.runs(OUT, ROOT)[1].config == make_config("gcb", "smoke", changes)
+    assert grid.jobs(RUNS, ROOT)[1].config == make_config("gcb", "smoke", changes)
 
 
 @pytest.mark.parametrize(
-    ("plain", "message"),
+    ("values", "message"),
     [
-        ([], "the grid is []; accepted: a mapping"),
-        ({}, "the configuration is incomplete"),
-        ({"methods": ["gcb"], "env": ["drawer"]}, "env is not a setting; did you mean envs?"),
+        ([], "is []; accepted: a mapping of methods, envs"),
+        ({}, "incomplete"),
+        ({"methods": ["gcb"], "env": ["drawer"]}, "env is not a setting; did you mean envs"),
         ({"methods": "gcb"}, "methods is 'gcb'; accepted: a list."),
-        ({"methods": ["gcbb"]}, "There is no method 'gcbb'; did you mean gcb?"),
-        ({"methods": []}, "methods is empty"),
-        ({"methods": ["gcb", "gcb"]}, "each may be there once"),
-        ({"methods": ["gcb"], "seeds": 0}, "seeds is 0; accepted"),
-        ({"methods": ["gcb"], "seeds": [1, 1]}, "seeds is (1, 1); accepted"),
+        ({"methods": ["gcbb"]}, "'gcbb'; did you mean gcb"),
+        ({"methods": []}, "methods is []"),
+        ({"methods": ["gcb", "gcb"]}, "methods is ['gcb', 'gcb']"),
+        ({"methods": ["gcb"], "seeds": 0}, "seeds is 0"),
+        ({"methods": ["gcb"], "seeds": [1, 1]}, "seeds is (1, 1)"),
+        ({"methods": ["gcb"], "seeds": [-1]}, "seeds is (-1,)"),
         ({"methods": ["gcb"], "seeds": "many"}, "seeds is 'many'; accepted: a whole number or a list."),
-        ({"methods": ["gcb"], "video": ["colour"]}, "video[0] is 'colour'; accepted: 'plain', 'video'."),
-        ({"methods": ["gcb"], "episodes": 0}, "episodes is 0; it must be at least 1."),
+        ({"methods": ["gcb"], "video": ["colour"]}, "video[0] is 'colour'; accepted: true or false."),
+        ({"methods": ["gcb"], "episodes": 0}, "episodes is 0"),
         ({"methods": ["gcb"], "envs": ["../home"]}, "envs holds '../home'; accepted: drawer, button_drawer"),
-        ({"methods": ["gcb"], "set": 3}, "set is 3; accepted: a mapping of settings"),
+        ({"methods": ["gcb"], "envs": ["drawer_video"]}, "envs holds 'drawer_video'"),
+        ({"methods": ["gcb"], "overrides": 3}, "overrides is 3; accepted: a mapping"),
         ({"methods": ["gcb"], "variants": {"a": 1}}, "variants is {'a': 1}; accepted: a list"),
-        ({"methods": ["gcb"], "variants": [{"nam": "a"}]}, "variants[0].nam is not a setting; did you mean name?"),
-        ({"methods": ["gcb"], "variants": [{"set": 1}]}, "variants[0].set is 1; accepted: a mapping"),
-        ({"methods": ["gcb"], "variants": [{"name": "a/b"}]}, "variants has the name 'a/b'"),
+        ({"methods": ["gcb"], "variants": [{"nam": "a"}]}, "variants[0].nam is not a setting; did you mean name"),
+        ({"methods": ["gcb"], "variants": [{"overrides": 1}]}, "variants[0].overrides is 1; accepted: a mapping"),
+        ({"methods": ["gcb"], "variants": [{"name": "a/b"}]}, "name 'a/b'"),
         (
             {"methods": ["gcb"], "variants": [{"name": "a", "methods": ["gcbc"]}]},
-            "methods has 'bc', which the grid has",
+            "methods holds 'gcbc'",
         ),
     ],
 )
-def test_what_does_not_fit_is_named(plain: Any, message: str) -> None:
+def test_an_invalid_field_is_named(values: Any, message: str) -> None:
     with pytest.raises(GCBError) as error:
-        plain_grid(plain)
+        from_dict(Grid, values)
     assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"methods: [gcb", "is not plain YAML"),
-        (b"methods: !!python/object/apply:os.getcwd []", "is not plain YAML"),
-        (b"\xff\xff", "is not plain YAML"),
+        (b"methods: [gcb", "grid.yaml"),
+        (b"methods: !!python/object/apply:os.getcwd []", "grid.yaml"),
+        (b"\xff\xff", "grid.yaml"),
         (b"methods: [1]", "grid.yaml: methods[0] is 1; accepted: text."),
     ],
 )
-def test_a_file_is_only_read(tmp_path: Path, content: bytes, message: str) -> None:
+def test_nothing_in_a_file_is_executed(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "grid.yaml").write_bytes(content)
     with pytest.raises(GCBError) as error:
         read_grid(tmp_path / "grid.yaml")
     assert message in str(error.value)
 
 
-def test_settings_are_checked_with_every_method() -> None:
-    with pytest.raises(GCBError, match=r"gcb far: iql.discont is not a setting; did you mean discount\?"):
-        Grid(("gcb",), variants=(Variant("far", {"iql": {"discont": 1}}),)).runs(OUT, ROOT)
+def test_overrides_are_checked_for_every_method() -> None:
+    with pytest.raises(GCBError, match=r"gcb far: iql\.discont is not a setting; did you mean discount"):
+        Grid(("gcb",), variants=(Variant("far", {"iql": {"discont": 1}}),)).jobs(RUNS, ROOT)
 
 
-def test_settings_in_words() -> None:
-    assert parse_settings(["steps=30", "iql.discount=0.9", "iql.hidden=8", "lr_schedule=none", "minutes=null"]) == {
+def test_overrides_on_the_command_line() -> None:
+    assert parse_overrides(["steps=30", "iql.discount=0.9", "iql.hidden=8", "lr_schedule=none", "minutes=null"]) == {
         "steps": 30,
         "iql": {"discount": 0.9, "hidden": 8},
         "lr_schedule": "none",
         "minutes": None,
     }
     for wrong in ("steps", "=3", "steps=", "steps=[1"):
-        with pytest.raises(GCBError, match=r"is not a setting|has no plain value"):
-            parse_settings([wrong])
+        with pytest.raises(GCBError, match=r"is not an override|invalid value"):
+            parse_overrides([wrong])
 
 
-def test_variants_in_words() -> None:
+def test_variants_on_the_command_line() -> None:
     assert parse_variants(["method_config.size=8,16", "learning_rate=1e-3"]) == (
         Variant("size=8+learning_rate=1e-3", {"method_config": {"size": 8}, "learning_rate": "1e-3"}),
         Variant("size=16+learning_rate=1e-3", {"method_config": {"size": 16}, "learning_rate": "1e-3"}),
     )
 
 
-def test_seeds_in_words() -> None:
+def test_seeds_on_the_command_line() -> None:
     assert parse_seeds(["5"]) == 5
     assert parse_seeds(["0", "3"]) == (0, 3)
     assert parse_seeds(["7-7"]) == (7,)
@@ -204,8 +204,8 @@ def test_seeds_in_words() -> None:
         parse_seeds(["x"])
 
 
-def test_options_change_a_ready_made_grid() -> None:
-    command = Sweep("reference", envs=("drawer",), seeds=("2",), episodes=7, set=("steps=9",), videos=True)
+def test_options_change_a_named_grid() -> None:
+    command = Sweep("reference", envs=("drawer",), seeds=("2",), episodes=7, overrides=("steps=9",), videos=True)
     grid = command.chosen_grid()
     assert (grid.methods, grid.envs, grid.seeds, grid.episodes) == (
         ("gcb", "gcbc", "goal_agnostic_bc"),
@@ -213,6 +213,7 @@ def test_options_change_a_ready_made_grid() -> None:
         2,
         7,
     )
-    assert (grid.video, grid.videos, grid.set) == (("plain", "video"), True, {"steps": 9})
+    assert (grid.video, grid.videos, grid.overrides) == ((False, True), True, {"steps": 9})
+    assert Sweep("reference", video=("on",), eval_seed=0).chosen_grid().video == (True,)
     with pytest.raises(GCBError, match="neither a grid nor --methods"):
         Sweep().chosen_grid()
