@@ -124,7 +124,7 @@ episodes: 10
     ("values", "message"),
     [
         ([], "is []; accepted: a mapping of methods, envs"),
-        ({}, "incomplete"),
+        ({}, "methods"),
         ({"methods": ["gcb"], "env": ["drawer"]}, "env is not a setting; did you mean envs"),
         ({"methods": "gcb"}, "methods is 'gcb'; accepted: a list."),
         ({"methods": ["gcbb"]}, "'gcbb'; did you mean gcb"),
