@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gcb.analysis.analyse import ANALYSIS_DIR, analyse
 from gcb.envs.spec import EnvSpec
-from gcb.evaluation.evaluate import Result, _write
+from gcb.evaluation.evaluate import EvalResult, write_result
 from gcb.evaluation.rollouts import Outcome
 from gcb.runs.run_dir import Run, read_results
 from gcb.sweep.sweep_dir import SweepDir
@@ -96,7 +96,7 @@ def _evaluations_at_once(made: Path) -> Row:
 
     def write(writer: int) -> None:
         for entry in range(ENTRIES):
-            _write(Run(made), Result(f"mode-{writer}-{entry}", EnvSpec("none"), 0, 1, [one]))
+            write_result(Run(made), EvalResult(f"mode-{writer}-{entry}", EnvSpec("none"), 0, 1, [one]))
 
     children = []
     for writer in range(WRITERS):

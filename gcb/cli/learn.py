@@ -17,7 +17,7 @@ from gcb.utils.progress import duration
 if TYPE_CHECKING:
     from gcb.agent.agent import Agent
     from gcb.envs.spec import EnvSpec
-    from gcb.evaluation.evaluate import Result
+    from gcb.evaluation.evaluate import EvalResult
 
 Config = TypeVar("Config")
 
@@ -184,7 +184,7 @@ class HeldOut:
         Console().print(table)
 
 
-def results_table(results: Mapping[str, "Result"]) -> Table:
+def results_table(results: Mapping[str, "EvalResult"]) -> Table:
     """Success by mode and task, with Wilson intervals."""
     table = Table(title="success", title_justify="left")
     for name in ("mode", "task", "at any step", "at the end"):

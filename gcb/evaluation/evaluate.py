@@ -1,25 +1,27 @@
-"""Success by goal image, and by analogy: the policy is told nothing but an example pair from another scene.
+"""Measure an agent's success rate, conditioned on a goal image or on an analogy (an example pair of another scene).
 
-Every episode is played to the world's time limit with actions drawn from the policy, and the world does not stop at
-success. So one set of episodes gives both figures: success "at any step", as the authors' release counts it, and "at
-the end", which asks the agent also to leave what it has done as it is.
+Every episode runs to the environment's time limit with actions sampled from the policy, and does not stop at success.
+One set of episodes therefore gives both rates: success "at any step", as the authors' release counts it, and "at the
+end", which also requires that the agent leaves the goal as it is once it is reached.
 """
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import gcb
 from gcb.agent.agent import Agent, load
 from gcb.envs.spec import MODES, EnvSpec, recorded_env_spec
 from gcb.errors import GCBError
-from gcb.evaluation.rollouts import Outcome, Played, Player, video_rows
+from gcb.evaluation.rollouts import Outcome, RolloutWorker, video_frames
 from gcb.runs.run_dir import EVAL, VIDEOS, Run, read_results
 from gcb.utils.files import explain_os_errors, file_lock, write_json
 from gcb.utils.media import write_video
@@ -31,8 +33,8 @@ FPS = 12
 
 
 @dataclass(frozen=True)
-class Result:
-    """How one agent did in one mode."""
+class EvalResult:
+    """The result of evaluating an agent in one mode."""
 
     mode: str
     env_spec: EnvSpec
@@ -40,23 +42,26 @@ class Result:
     step: int | None
     """Training steps of the agent."""
     outcomes: Sequence[Outcome] = field(repr=False)
-    env_seconds: float = field(repr=False, default=0.0)
-    """Time that the world itself took."""
     eval_temperature: float = 0.0
-    """Share of the policy's own spread with which its actions were drawn."""
+    """Factor on the policy's standard deviation that actions were sampled with."""
 
     def rate(self, task: str | None = None, *, at_end: bool = False) -> Rate:
-        """The share of successes with its Wilson interval: of one task or of all, at any step or at the end."""
+        """Return the success rate with its Wilson interval: of one task or all, at any step or at the end."""
         chosen = [outcome for outcome in self.outcomes if task in (None, outcome.task)]
-        return Rate(sum(one.at_end if at_end else one.reached_at is not None for one in chosen), len(chosen))
+        successes = [outcome.at_end if at_end else outcome.reached_at is not None for outcome in chosen]
+        return Rate(sum(successes), len(successes))
 
     @property
     def tasks(self) -> list[str]:
-        return sorted(Counter(outcome.task for outcome in self.outcomes))
+        return sorted({outcome.task for outcome in self.outcomes})
+
+    @property
+    def env_seconds(self) -> float:
+        """Time spent in the environments."""
+        return sum(outcome.env_seconds for outcome in self.outcomes)
 
     def to_dict(self) -> dict[str, Any]:
-        """What eval.json keeps: the rates, and every episode, so that runs can be compared pair by pair."""
-        tasks = {task: self._rates(task) for task in self.tasks}
+        """Return the content of eval.json: the rates, and every episode so that runs can be compared pairwise."""
         return {
             "episodes": len(self.outcomes),
             "seed": self.seed,
@@ -65,8 +70,8 @@ class Result:
             "env": self.env_spec.record(),
             "gcb": gcb.__version__,
             "all": self._rates(None),
-            "tasks": tasks,
-            "outcomes": [[one.task, one.reached_at, one.at_end] for one in self.outcomes],
+            "tasks": {task: self._rates(task) for task in self.tasks},
+            "outcomes": [[outcome.task, outcome.reached_at, outcome.at_end] for outcome in self.outcomes],
         }
 
     def _rates(self, task: str | None) -> dict[str, Any]:
@@ -89,8 +94,8 @@ def evaluate(
     video: str | Path | None = None,
     video_episodes: int = 6,
     quiet: bool = False,
-) -> Result:
-    """Play `episodes` episodes of seeds that no training set uses, `batch` worlds at a time as one batch.
+) -> EvalResult:
+    """Roll out `episodes` episodes with seeds that no dataset uses, in `batch` environments at a time.
 
     `env_spec` defaults to the environment of the agent's dataset. `mode` is "goal" (a goal image), or "strict" or
     "loose" (an analogy: an example pair only). Actions are sampled with `eval_temperature` times the policy's standard
@@ -101,40 +106,34 @@ def evaluate(
     eval_temperature = env_spec.adapter.eval_temperature if eval_temperature is None else eval_temperature
     _check(agent, env_spec, mode, episodes, batch, workers)
     if not 0 <= eval_temperature < inf:
-        raise GCBError(f"eval_temperature is {eval_temperature}; it must be a number that is not negative.")
-    if video is not None and not shows_pictures(agent):
-        raise GCBError(f"a video of vectors {agent.shapes.observation} cannot be made; leave it out.")
+        raise GCBError(f"eval_temperature is {eval_temperature}; it must be a finite number of at least 0.")
+    if video is not None and not _sees_images(agent):
+        raise GCBError(f"observations are vectors {agent.shapes.observation}; a video needs images.")
     batch = min(batch, episodes)
-    shown = min(video_episodes, episodes) if video is not None else 0
-    job = Job(
-        agent.run.path if agent.run else None,
-        str(agent.device),
-        env_spec,
-        mode,
-        seed,
-        episodes,
-        batch,
-        shown,
-        eval_temperature,
-    )
-    played: list[Played] = []
+    recorded = min(video_episodes, episodes) if video is not None else 0
     chunks = -(-episodes // batch)
-    if workers == 1:
-        results = run_in_order(lambda job: ChunkRunner(job, agent), job, 0, 1)
+    settings = {"episodes": episodes, "batch": batch, "seed": seed}
+    settings |= {"eval_temperature": eval_temperature, "recorded": recorded}
+    if workers == 1 or agent.run is None:
+        results = run_in_order(lambda settings: RolloutWorker(agent, env_spec, mode, **settings), settings, 0, 1)
     else:
-        env_spec.make(mode).close()  # what is impossible is better told here than by a worker that dies of it
-        results = run_in_order(ChunkRunner, job, 0, min(workers, chunks))
+        env_spec.make(mode).close()  # fail early, and not in a worker process
+        make = partial(_load_worker, agent.run.path, str(agent.device), env_spec, mode)
+        results = run_in_order(make, settings, 0, min(workers, chunks))
+    outcomes: list[Outcome] = []
     with closing(results), Progress(f"evaluating by {mode}", episodes, "episodes", quiet=quiet) as bar:
         for chunk in islice(results, chunks):
-            played.append(chunk)
-            done = [one for part in played for one in part.outcomes]
-            bar.advance(len(chunk.outcomes), success=sum(one.reached_at is not None for one in done) / len(done))
-    outcomes = [one for part in played for one in part.outcomes]
+            outcomes += chunk
+            bar.advance(len(chunk), success=sum(outcome.reached_at is not None for outcome in outcomes) / len(outcomes))
     if video is not None:
-        write_video(video, video_rows(outcomes[:shown], mode), FPS)
-    return Result(
-        mode, env_spec, seed, agent.step, outcomes, sum(part.env_seconds for part in played), eval_temperature
-    )
+        write_video(video, video_frames(outcomes[:recorded], mode), FPS)
+    return EvalResult(mode, env_spec, seed, agent.step, outcomes, eval_temperature)
+
+
+def _load_worker(run: Path, device: str, env_spec: EnvSpec, mode: str, settings: Mapping[str, Any]) -> RolloutWorker:
+    """Build a rollout worker in a process of its own."""
+    torch.set_num_threads(1)
+    return RolloutWorker(load(run, device), env_spec, mode, **settings)
 
 
 def evaluate_run(
@@ -146,47 +145,47 @@ def evaluate_run(
     videos: bool = True,
     options: Mapping[str, Any] | None = None,
     **settings: Any,
-) -> dict[str, Result]:
-    """Evaluate a run in each mode it is capable of (or the given ones), write RUN/eval.json and RUN/videos.
+) -> dict[str, EvalResult]:
+    """Evaluate a run in each mode it supports, or in the given ones; write RUN/eval.json and RUN/videos.
 
-    `world` is by default the one that the run's dataset comes from; `options` change its own, `settings` go to
-    `evaluate`.
+    `env_spec` defaults to the environment of the run's dataset; `options` override its options, `settings` are passed
+    to `evaluate`.
     """
     agent = load(run, device)
-    folder = agent.run
-    assert folder is not None, "load gives the agent its run"
+    assert agent.run is not None, "load sets the agent's run"
+    path = agent.run.path
     env_spec = env_spec or env_spec_of(agent)
     env_spec = replace(env_spec, options={**env_spec.options, **(options or {})})
     modes = modes_of(agent, env_spec) if modes is None else modes
     for mode in modes:
         _check(agent, env_spec, mode, 1, 1, 1)
-    read_results(folder.path)  # what cannot be added to is better told before the episodes are played
+    read_results(path)  # fail early if eval.json is damaged
     results = {}
     for mode in modes:
-        video = folder.path / VIDEOS / f"{mode}.mp4" if videos and shows_pictures(agent) else None
+        video = path / VIDEOS / f"{mode}.mp4" if videos and _sees_images(agent) else None
         results[mode] = evaluate(agent, env_spec, mode, video=video, **settings)
-        _write(folder, results[mode])
+        write_result(agent.run, results[mode])
     return results
 
 
-def _write(run: Run, result: Result) -> None:
-    # Another evaluation of this run may be at work, in another mode.
+def write_result(run: Run, result: EvalResult) -> None:
+    """Write a result to the run's eval.json, in the place of an older one of the same mode."""
+    # Another process may be evaluating the run in another mode.
     with explain_os_errors(run.path / EVAL), file_lock(run.path / EVAL):
         write_json(run.path / EVAL, {**read_results(run.path), result.mode: result.to_dict()})
 
 
 def env_spec_of(agent: Agent) -> EnvSpec:
-    """The world that the dataset of an agent's run was collected in."""
+    """Return the environment that the dataset of an agent's run was collected in."""
     return recorded_env_spec(agent.run.dataset.config if agent.run else {})
 
 
 def modes_of(agent: Agent, env_spec: EnvSpec) -> tuple[str, ...]:
-    """By goal and, where the method and the world can, by strict analogy."""
+    """Return "goal" and, if the method and the environment support it, "strict"."""
     return ("goal", "strict") if agent.method.supports_analogy and "strict" in env_spec.adapter.modes else ("goal",)
 
 
-def shows_pictures(agent: Agent) -> bool:
-    """Whether what the agent sees can be shown."""
+def _sees_images(agent: Agent) -> bool:
     return len(agent.shapes.observation) == 3
 
 
@@ -194,52 +193,11 @@ def _check(agent: Agent, env_spec: EnvSpec, mode: str, episodes: int, batch: int
     if mode not in MODES:
         raise GCBError(f"mode is {mode!r}; accepted: {', '.join(MODES)}.")
     if mode != "goal" and not agent.method.supports_analogy:
-        raise GCBError(f"{agent.method.name} cannot be told what to do by an example (NA); its only mode is goal.")
+        raise GCBError(f"mode is {mode!r}; {agent.method.name} does not support analogies, only goal.")
     if mode not in env_spec.adapter.modes:
-        raise GCBError(
-            f"mode is {mode!r}; {env_spec.env} has {', '.join(env_spec.adapter.modes)}: it shows no examples."
-        )
+        raise GCBError(f"mode is {mode!r}; {env_spec.env} supports {', '.join(env_spec.adapter.modes)}.")
     for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers)):
         if value < 1:
             raise GCBError(f"{name} is {value}; it must be at least 1.")
     if workers > 1 and agent.run is None:
-        raise GCBError("several workers need an agent that was loaded from a run's folder.")
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a process must know to play its share."""
-
-    run: Path | None
-    device: str
-    env_spec: EnvSpec
-    mode: str
-    seed: int
-    episodes: int
-    batch: int
-    shown: int
-    """Episodes whose frames are wanted, counted from the first."""
-    eval_temperature: float
-
-
-class ChunkRunner:
-    """Plays chunk after chunk of the episodes, each of `batch`; in a process of its own it loads the agent itself."""
-
-    renderer = ""
-
-    def __init__(self, job: Job, agent: Agent | None = None) -> None:
-        if agent is None:
-            import torch
-
-            assert job.run is not None, "only an agent from a run is sent to another process"
-            torch.set_num_threads(1)
-            agent = load(job.run, job.device)
-        self.job, self.player = job, Player(agent, job.env_spec, job.mode, job.batch, job.eval_temperature)
-
-    def run(self, index: int) -> Played:
-        job = self.job
-        numbers = range(index * job.batch, min((index + 1) * job.batch, job.episodes))
-        return self.player.play(numbers, job.seed, job.shown)
-
-    def close(self) -> None:
-        self.player.close()
+        raise GCBError(f"workers is {workers}; more than 1 needs an agent that was loaded from a run directory.")

@@ -1,4 +1,4 @@
-"""How well an agent foretells the actions of data it has not seen: an evaluation that needs no environment."""
+"""Action-prediction error on held-out data: an evaluation that needs no environment."""
 
 from dataclasses import dataclass
 
@@ -15,47 +15,50 @@ from gcb.utils.statistics import Estimate, bootstrap
 
 @dataclass(frozen=True)
 class ActionError:
-    """Mean squared errors of actions, with intervals over episodes: steps of one episode are not independent."""
+    """Mean squared errors of actions, with intervals over episodes, since steps of one episode are not independent."""
 
     true_goal: Estimate
-    """Of the agent, told the goal of the episode."""
+    """Of the agent conditioned on the episode's goal."""
     shuffled_goal: Estimate
-    """Of the same agent, told the goal of another episode: what the goal is worth to it."""
+    """Of the agent conditioned on the goal of another episode: shows how much it uses the goal."""
     mean_action: Estimate
-    """Of the best single action for all of these transitions: what there is to foretell."""
+    """Of the mean action of these transitions: the error of the best constant prediction."""
     dimensions: tuple[float, ...]
-    """Of the agent told its goal, dimension by dimension of the action."""
+    """`true_goal` by dimension of the action."""
     episodes: int
-    """Episodes that the transitions come from."""
+    """Number of episodes that the transitions come from."""
 
 
 def action_error(
     agent: Agent, dataset: Dataset, transitions: int = 4000, seed: int = 0, *, batch: int = 250, quiet: bool = False
 ) -> ActionError:
-    """The errors of the agent's mean actions on transitions drawn from a dataset.
+    """Measure the error of the agent's mean actions on transitions sampled from a dataset.
 
-    Goals are the episodes' own; where these are missing, frames of their future. An agent that learned from successful
-    episodes only is measured on such: it was never to foretell how others fail.
+    Goals are the episodes' own or, if they have none, future frames. An agent trained on successful episodes only is
+    measured on successful episodes only.
     """
     _check(agent, dataset, transitions)
-    shares = GoalSampling(p_original=1, p_future=0, p_next_frame=0)
+    goals = GoalSampling(p_original=1, p_future=0, p_next_frame=0)
     if lacks_original_goals(dataset):
-        shares = shares.without_original()
+        goals = goals.without_original()
     only_successful = (
         agent.run is not None and agent.run.config.only_successful and bool(np.any(dataset.episode_success))
     )
-    sampler = Sampler(dataset, shares, np.random.default_rng(seed), only_successful=only_successful)
+    sampler = Sampler(dataset, goals, np.random.default_rng(seed), only_successful=only_successful)
     indices = sampler.sample_indices(transitions)
     actions = np.asarray(dataset.actions)[indices.transition]
     episode = dataset.episode_of_transition[indices.transition]
-    strangers = _of_other_episodes(episode, seed)
+    other_episodes = _rows_of_other_episodes(episode, seed)
     true_goal, shuffled_goal = np.empty_like(actions), np.empty_like(actions)
-    with Progress("foretelling", transitions, "transitions", quiet=quiet) as bar:
+    with Progress("predicting actions", transitions, "transitions", quiet=quiet) as bar:
         for start in range(0, transitions, batch):
             rows = slice(start, start + batch)
             initial_state, state = sampler.gather(indices.initial_state[rows]), sampler.gather(indices.state[rows])
-            for foretold, goal in ((true_goal, indices.goal[rows]), (shuffled_goal, indices.goal[strangers[rows]])):
-                foretold[rows] = agent.act(state, goal=sampler.gather(goal), initial_state=initial_state)
+            for predicted, goal in (
+                (true_goal, indices.goal[rows]),
+                (shuffled_goal, indices.goal[other_episodes[rows]]),
+            ):
+                predicted[rows] = agent.act(state, goal=sampler.gather(goal), initial_state=initial_state)
             bar.advance(len(state))
     squared = (true_goal - actions) ** 2
     return ActionError(
@@ -68,34 +71,33 @@ def action_error(
 
 
 def _check(agent: Agent, dataset: Dataset, transitions: int) -> None:
-    name, found = dataset.path or "the dataset", shapes_of(dataset)
+    name, shapes, trained = dataset.path or "the dataset", shapes_of(dataset), agent.shapes
     if transitions < 2:
         raise GCBError(f"transitions is {transitions}; it must be at least 2.")
     if dataset.episodes < 2:
-        raise GCBError(f"{name} has one episode; at least 2 are needed, whose goals can be exchanged.")
-    if found != agent.shapes:
-        wanted = agent.shapes
+        raise GCBError(f"{name} has one episode; at least 2 are needed, to exchange their goals.")
+    if shapes != trained:
         raise GCBError(
-            f"{name} has observations {found.observation} and actions of {found.action} numbers; "
-            f"the agent was trained on {wanted.observation} and {wanted.action}."
+            f"{name} has observations {shapes.observation} and {shapes.action} action dimensions; "
+            f"the agent was trained on {trained.observation} and {trained.action}."
         )
     if agent.run is not None and agent.run.dataset.fingerprint == fingerprint(dataset):
-        raise GCBError(f"{name} is what the agent was trained on; give it data that it has not seen.")
+        raise GCBError(f"{name} is the dataset that the agent was trained on; use another one.")
 
 
-def _of_other_episodes(episode: np.ndarray, seed: int) -> np.ndarray:
-    """For each row another one, drawn from those of other episodes."""
+def _rows_of_other_episodes(episode: np.ndarray, seed: int) -> np.ndarray:
+    """Sample for each row a row of another episode."""
     rng, rows = np.random.default_rng([seed, 1]), np.arange(len(episode))
     if (episode == episode[0]).all():
-        raise GCBError("all transitions drawn are of one episode; draw more of them.")
-    strangers = rng.permutation(rows)
-    while (same := episode[strangers] == episode).any():
-        strangers[same] = rng.integers(len(rows), size=same.sum())
-    return strangers
+        raise GCBError("all sampled transitions are of one episode; use more transitions.")
+    other = rng.permutation(rows)
+    while (same := episode[other] == episode).any():
+        other[same] = rng.integers(len(rows), size=same.sum())
+    return other
 
 
 def _mean(squared: np.ndarray, episode: np.ndarray) -> Estimate:
-    """The mean over transitions, resampled by whole episodes."""
-    _, place = np.unique(episode, return_inverse=True)
-    sums, counts = np.bincount(place, squared.mean(1)), np.bincount(place)
+    """Return the mean over transitions, with an interval by resampling whole episodes."""
+    _, group = np.unique(episode, return_inverse=True)
+    sums, counts = np.bincount(group, squared.mean(1)), np.bincount(group)
     return bootstrap(lambda total, count: float(total.sum() / count.sum()), sums, counts)

@@ -17,7 +17,7 @@ from gcb.cli.main import main
 from gcb.data import Dataset
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
-from gcb.evaluation.evaluate import Result
+from gcb.evaluation.evaluate import EvalResult
 from gcb.evaluation.rollouts import Outcome
 from gcb.report.report import write_report
 from gcb.report.run_groups import RunGroup, group_runs, read_runs
@@ -70,7 +70,7 @@ def write_results(run: Path, **successes: int) -> None:
     for mode, count in successes.items():
         tasks = ["drawer"] * 5 + ["button"] * 5
         outcomes = [Outcome(task, 3 if i < count else None, i < count - 1) for i, task in enumerate(tasks)]
-        results[mode] = Result(mode, EnvSpec("gcb/ButtonDrawer-v0"), 0, 2, outcomes).to_dict()
+        results[mode] = EvalResult(mode, EnvSpec("gcb/ButtonDrawer-v0"), 0, 2, outcomes).to_dict()
     write_json(run / "eval.json", results)
 
 
