@@ -10,7 +10,7 @@ from gcb.data.output_dir import is_complete, make_identity
 from gcb.data.rollout import CollectConfig, ExpertRunner
 from gcb.data.store import open_dataset
 from gcb.data.writer import CHECKPOINT_SECONDS, EpisodeWriter, resume_or_create
-from gcb.errors import GCBError
+from gcb.utils.dataclass_io import check_interval
 from gcb.utils.progress import Progress
 from gcb.utils.workers import Runner, run_in_order
 
@@ -44,8 +44,7 @@ def collect(
     """
     out = Path(out)
     config.check()
-    if workers < 1:
-        raise GCBError(f"workers is {workers}; it must be at least 1")
+    check_interval("workers", workers, "[1, inf)")
     video = ("av", "pillow", "scikit-image") if config.options.get("video") else ()
     identity = make_identity(config.record(), "numpy", "gymnasium", "pybullet", *video)
     start = config.transitions

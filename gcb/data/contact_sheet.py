@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
+from gcb.utils.dataclass_io import check_interval
 from gcb.utils.media import write_png
 
 GAP = 4
@@ -35,8 +36,8 @@ def contact_sheet(
             f"the frames have shape {frames.shape[1:]} and dtype {frames.dtype}; "
             "a contact sheet needs uint8 images (height, width, channels)"
         )
-    if episodes < 1 or columns < 3:
-        raise GCBError(f"a contact sheet has {episodes} episodes and {columns} columns; it needs at least 1 and 3")
+    check_interval("episodes", episodes, "[1, inf)")
+    check_interval("columns", columns, "[3, inf)")
     chosen = np.random.default_rng(seed).permutation(dataset.episodes)[:episodes]
     height, width = frames.shape[1:3]
     scale = max(1, -(-image_size // max(height, width)))

@@ -117,7 +117,7 @@ def check_same_layout(name: str, layout: Layout, first: Layout) -> None:
                 "missing" if row is None else f"{np.dtype(row[0])} {tuple(row[1])}"
                 for row in (rows.get(key), first_rows.get(key))
             )
-            raise GCBError(f"{name}: {key} is {row}; in the first episode it is {first_row}. All must be alike")
+            raise GCBError(f"{name}: {key} is {row}; in the first episode it is {first_row}")
     if scene_names != first_scene_names:
         raise GCBError(f"{name}: scene names are {scene_names}; in the first episode they are {first_scene_names}")
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gcb.data.episode import Episode
 from gcb.errors import GCBError
+from gcb.utils.dataclass_io import check_fields
 from gcb.utils.seeding import episode_noise, episode_seed
 
 
@@ -32,12 +33,7 @@ class CollectConfig:
 
     def check(self) -> None:
         """Raise if a value is invalid."""
-        if self.transitions < 1:
-            raise GCBError(f"transitions is {self.transitions}; it must be at least 1")
-        if self.seed < 0:
-            raise GCBError(f"seed is {self.seed}; it must be at least 0")
-        if not 0 <= self.noise < float("inf"):
-            raise GCBError(f"noise is {self.noise}; it must be finite and at least 0")
+        check_fields(self, transitions="[1, inf)", seed="[0, inf)", noise="[0, inf)")
         try:
             json.dumps(self.record(), allow_nan=False)
         except (TypeError, ValueError) as error:

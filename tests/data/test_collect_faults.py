@@ -18,8 +18,8 @@ from gcb.errors import GCBError
 
 def test_a_kill_at_any_write_is_survived(tmp_path: Path) -> None:
     """Die before each fsync and rename in turn, each time in a new directory; resuming gives the same bytes."""
-    collect_numbers(tmp_path / "whole", 18)
-    expected = files_of(tmp_path / "whole")
+    collect_numbers(tmp_path / "uninterrupted", 18)
+    expected = files_of(tmp_path / "uninterrupted")
     call, code = 0, 9
     while code == 9:
         call += 1
@@ -32,14 +32,14 @@ def test_a_kill_at_any_write_is_survived(tmp_path: Path) -> None:
 
 
 def test_many_kills_in_one_directory_are_survived(tmp_path: Path) -> None:
-    collect_numbers(tmp_path / "whole", 60)
+    collect_numbers(tmp_path / "uninterrupted", 60)
     out, runs, code = tmp_path / "killed", 0, 9
     while code == 9:
         runs += 1
         code, _ = in_child(dying_at(60, lambda: collect_numbers(out, 60)))
     assert code == 0
     assert runs > 2
-    assert files_of(out) == files_of(tmp_path / "whole")
+    assert files_of(out) == files_of(tmp_path / "uninterrupted")
 
 
 def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         open_dataset(tmp_path / "data")
 
     assert collect_numbers(tmp_path / "data", 200, side=32).start_transitions == saved
-    collect_numbers(tmp_path / "whole", 200, side=32)
-    assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
+    collect_numbers(tmp_path / "uninterrupted", 200, side=32)
+    assert files_of(tmp_path / "data") == files_of(tmp_path / "uninterrupted")
 
 
 def test_an_interrupt_keeps_every_complete_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,8 +105,8 @@ def test_a_dead_worker_is_reported_and_nothing_lost(tmp_path: Path) -> None:
         collect_numbers(tmp_path / "data", 60, workers=2, die_at=3)
     # In this process the same episode does not die.
     collect_numbers(tmp_path / "data", 60, workers=1, die_at=3)
-    collect_numbers(tmp_path / "whole", 60, workers=1, die_at=3)
-    assert files_of(tmp_path / "data") == files_of(tmp_path / "whole")
+    collect_numbers(tmp_path / "uninterrupted", 60, workers=1, die_at=3)
+    assert files_of(tmp_path / "data") == files_of(tmp_path / "uninterrupted")
 
 
 COMMAND = """
@@ -138,5 +138,5 @@ def test_kill_9_of_a_parallel_collection(tmp_path: Path) -> None:
 
     again = collect_numbers(out, 400, workers=2, pause=0.02)
     assert again.start_transitions > 40
-    collect_numbers(tmp_path / "whole", 400, workers=1, pause=0.02)
-    assert files_of(out) == files_of(tmp_path / "whole")
+    collect_numbers(tmp_path / "uninterrupted", 400, workers=1, pause=0.02)
+    assert files_of(out) == files_of(tmp_path / "uninterrupted")

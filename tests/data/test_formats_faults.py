@@ -166,6 +166,9 @@ def test_episodes_with_different_layouts() -> None:
     ):
         with pytest.raises(GCBError, match=message):
             from_episodes([first, {**second, **change}])
+    scenes = ({"x": 1.0, "y": 2.0}, {"y": 2.0, "x": 1.0})  # in another order, the columns would be swapped
+    with pytest.raises(GCBError, match="scene names"):
+        from_episodes([{**first, "scene": scenes[0]}, {**second, "scene": scenes[1]}])
     with pytest.raises(GCBError, match="there are no episodes"):
         from_episodes([])
     with pytest.raises(GCBError, match="episode 0 has no actions; it has observations"):

@@ -11,6 +11,7 @@ from gcb.data.formats.minari import write_minari
 from gcb.data.formats.ogbench import write_ogbench
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
+from gcb.utils.dataclass_io import check_interval
 
 
 def export_data(
@@ -36,8 +37,7 @@ def export_data(
         return [path]
     if path.suffix != ".npz":
         raise GCBError(f"{path.name} does not end in .npz, which OGBench files do")
-    if not 0 <= val_episodes < dataset.episodes:
-        raise GCBError(f"val_episodes is {val_episodes}; it must be in 0 … {dataset.episodes - 1}")
+    check_interval("val_episodes", val_episodes, f"[0, {dataset.episodes - 1}]")
     train_episodes = dataset.episodes - val_episodes
     files = {path: range(train_episodes)}
     if val_episodes:

@@ -18,6 +18,7 @@ from gcb.data.output_dir import is_complete, make_identity
 from gcb.data.store import Dataset, open_dataset
 from gcb.data.writer import EpisodeWriter, resume_or_create
 from gcb.errors import GCBError
+from gcb.utils.dataclass_io import check_fields
 from gcb.utils.progress import Progress
 
 Format = Literal["auto", "ogbench", "minari", "npz_dir"]
@@ -43,10 +44,7 @@ class ImportOptions:
     """Adapter for that environment, by a name in gcb.envs.adapters.ADAPTERS. The default is "goal"."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.action_bound < float("inf"):
-            raise GCBError(f"action_bound is {self.action_bound}; it must be finite and above 0")
-        if not np.isfinite(self.reward_offset):
-            raise GCBError(f"reward_offset is {self.reward_offset}; it must be finite")
+        check_fields(self, action_bound="(0, inf)", reward_offset="(-inf, inf)")
         if self.adapter is not None:
             from gcb.envs.adapters import get_adapter
 

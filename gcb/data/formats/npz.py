@@ -30,7 +30,6 @@ class Entry:
 
     shape: tuple[int, ...]
     dtype: np.dtype
-    member: str
     header_bytes: int
 
 
@@ -79,7 +78,7 @@ class Archive:
             raise GCBError(
                 f"{self.path}: {info.filename} has {info.file_size:,} bytes, its header says {size:,}: it is damaged"
             )
-        return Entry(shape, dtype, info.filename, header)
+        return Entry(shape, dtype, header)
 
     @contextmanager
     def errors(self, name: str) -> Iterator[None]:
@@ -99,7 +98,7 @@ class Rows:
         self._archive, self._name, self._entry = archive, name, archive.entries[name]
         self.left = self._entry.shape[0] if self._entry.shape else 1
         self._zip = zipfile.ZipFile(archive.path)
-        self._handle = self._zip.open(self._entry.member)
+        self._handle = self._zip.open(f"{name}.npy")
         self._handle.read(self._entry.header_bytes)
 
     def read(self, count: int) -> np.ndarray:
