@@ -23,17 +23,18 @@ import gcb
 from gcb.agent.agent import Agent, load
 from gcb.analysis import figures
 from gcb.analysis.arithmetic import evaluate_arithmetic
-from gcb.analysis.embed import Tasks, missing_embeddings, sample_tasks
+from gcb.analysis.embed import Tasks, missing_embeddings, open_run_data, sample_tasks
 from gcb.analysis.geometry import poses
 from gcb.analysis.neighbour_metrics import NEIGHBOUR_TYPES, compare, find_neighbours, pair_values
 from gcb.analysis.projection import MAX_POINTS, tsne
 from gcb.analysis.scenes import SceneConfig, fresh_scenes
-from gcb.data import Dataset, open_dataset
+from gcb.data import Dataset
 from gcb.envs import ENVS
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
-from gcb.runs.dataset_record import fingerprint, shapes_of
+from gcb.runs.dataset_record import fingerprint
 from gcb.runs.run_dir import Run
+from gcb.utils.dataclass_io import check_fields, check_interval
 from gcb.utils.files import directory_lock, explain_os_errors, read_json, write_atomically, write_json
 from gcb.utils.progress import Progress
 from gcb.utils.statistics import Estimate, Rate
@@ -59,12 +60,8 @@ class AnalysisSize:
     """Tasks and scenes shown in a figure."""
 
     def __post_init__(self) -> None:
-        minimum = {"samples": 1, "pool": 8, "scenes": 2, "points": 4, "rows": 1}
-        for name, value in asdict(self).items():
-            if value < minimum[name]:
-                raise GCBError(f"{name} is {value}; it must be at least {minimum[name]}.")
-        if self.points > MAX_POINTS:
-            raise GCBError(f"points is {self.points}; it must be at most {MAX_POINTS}.")
+        check_fields(self, samples="[1, inf)", pool="[8, inf)", scenes="[2, inf)", rows="[1, inf)")
+        check_fields(self, points=f"[4, {MAX_POINTS}]")
 
 
 def analyse(
@@ -83,9 +80,9 @@ def analyse(
     """
     agent = load(run)
     assert agent.run is not None, "load sets the agent's run"
-    if workers < 1:
-        raise GCBError(f"workers is {workers}; it must be at least 1.")
-    dataset, path = _open_data(agent.run, data), agent.run.path / ANALYSIS_DIR
+    check_interval("workers", workers, "[1, inf)")
+    dataset, path = open_run_data(agent.run, data), agent.run.path / ANALYSIS_DIR
+    dataset.verify()
     with explain_os_errors(path):
         path.mkdir(exist_ok=True)
     with directory_lock(path):
@@ -201,21 +198,6 @@ class Analysis:
     def _sample_rows(self, count: int, wanted: int) -> list[int]:
         """Return random row numbers for a figure: selected by the seed, never by hand."""
         return np.random.default_rng([self.seed, 1]).permutation(count)[:wanted].tolist()
-
-
-def _open_data(run: Run, data: str | os.PathLike[str] | None) -> Dataset:
-    """Open the dataset at `data`, or the run's training data; its observations must have the shape the run expects."""
-    path = data if data is not None else run.dataset.path
-    if path is None:
-        raise GCBError(f"{run.path} was trained on data in memory; name a dataset with --data DIR")
-    if data is None and not Path(path).is_dir():
-        raise GCBError(f"the training data of {run.path} is no longer at {path}; name its directory with --data DIR")
-    dataset = open_dataset(path)
-    dataset.verify()
-    actual, expected = list(shapes_of(dataset).observation), list(run.dataset.shapes.observation)
-    if actual != expected:
-        raise GCBError(f"{path} has observations {tuple(actual)}; {run.path} was trained on {tuple(expected)}")
-    return dataset
 
 
 def read_numbers(run: str | os.PathLike[str]) -> dict[str, Any]:

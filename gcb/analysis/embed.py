@@ -1,7 +1,9 @@
 """Tasks sampled from a dataset with an agent's embeddings of them: φ, ψ and the critic's value."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,11 @@ import torch
 
 from gcb.agent.agent import Agent
 from gcb.analysis.geometry import as_shown
-from gcb.data import Dataset
+from gcb.data import Dataset, open_dataset
 from gcb.envs import ENVS
 from gcb.errors import GCBError
+from gcb.runs.dataset_record import shapes_of
+from gcb.runs.run_dir import Run
 
 BATCH_SIZE = 256
 
@@ -48,6 +52,20 @@ class Tasks:
         """Return the tasks selected by a slice or an array of indices or booleans."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: column[index] for name, column in columns.items() if column is not None})
+
+
+def open_run_data(run: Run, data: str | os.PathLike[str] | None = None) -> Dataset:
+    """Open the dataset at `data`, by default the run's training data; observations must have the shape of the run's."""
+    path = data if data is not None else run.dataset.path
+    if path is None:
+        raise GCBError(f"{run.path} was trained on data in memory; pass a dataset with --data")
+    if data is None and not Path(path).is_dir():
+        raise GCBError(f"the training data of {run.path} is no longer at {path}; pass its new path with --data")
+    dataset = open_dataset(path)
+    actual, expected = tuple(shapes_of(dataset).observation), tuple(run.dataset.shapes.observation)
+    if actual != expected:
+        raise GCBError(f"{path} has observations {actual}; {run.path} was trained on {expected}")
+    return dataset
 
 
 def sample_tasks(

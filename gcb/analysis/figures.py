@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import ConnectionPatch
 
 from gcb.analysis.arithmetic import ESTIMATES, Retrieval
@@ -64,18 +63,15 @@ def map_figure(dataset: Dataset | None, tasks: Tasks, positions: np.ndarray, sho
     figure = Figure(figsize=(11, 6.6))
     ax = figure.add_axes((0.235, 0.1, 0.53, 0.86))
     names = sorted(set(tasks.task))
+    style = {"vmin": tasks.value.min(), "vmax": tasks.value.max(), "cmap": "viridis", "s": 14, "lw": 0, "alpha": 0.85}
     for name, marker in zip(names, MARKERS * len(names), strict=False):
         rows = tasks.task == name
-        limits = {"vmin": tasks.value.min(), "vmax": tasks.value.max()}
-        points = ax.scatter(
-            *positions[rows].T, c=tasks.value[rows], cmap="viridis", marker=marker, s=14, lw=0, alpha=0.85, **limits
-        )
+        points = ax.scatter(*positions[rows].T, c=tasks.value[rows], marker=marker, **style)
+        ax.plot([], [], ls="", marker=marker, color=MUTED, label=name)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     if len(names) > 1:
-        markers = zip(names, MARKERS * len(names), strict=False)
-        handles = [Line2D([], [], ls="", marker=marker, color=MUTED, label=name) for name, marker in markers]
-        ax.legend(handles=handles, loc="lower right", frameon=False, fontsize=9)
+        ax.legend(loc="lower right", frameon=False, fontsize=9)
     bar = figure.colorbar(points, cax=figure.add_axes((0.36, 0.065, 0.28, 0.016)), orientation="horizontal")
     bar.set_label("value V(s, g) of the critic", fontsize=9, color=INK)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
@@ -110,7 +106,7 @@ def arithmetic_figure(scenes: Scenes, retrieval: Retrieval, estimate: str, shown
         for ax, image in zip(line, images, strict=True):
             _show(ax, image)
         _verdicts(line[-1], scenes, retrieval, row)
-        _frame(line[3], GOOD if retrieval.function[row] else BAD)
+        line[3].spines[:].set(visible=True, color=GOOD if retrieval.function[row] else BAD, linewidth=2.5)
     for ax, title in zip(cells[0], titles, strict=True):
         ax.set_title(title, fontsize=9, color=INK, pad=3)
     return figure
@@ -169,18 +165,15 @@ def _images_beside(
 
 def _verdicts(ax: Axes, scenes: Scenes, retrieval: Retrieval, row: int) -> None:
     """Write what is right and wrong with the nearest frame at the end of its row."""
+    right, wrong = ("✓", GOOD), ("✗", BAD)
+    marks = {name: right if getattr(retrieval, name)[row] else wrong for name in ("function", "pose")}
     lines = [
         (str(scenes.task[row]), INK),
-        (f"function {_mark(retrieval.function[row])}", GOOD if retrieval.function[row] else BAD),
-        (f"pose {_mark(retrieval.pose[row])}", GOOD if retrieval.pose[row] else BAD),
+        *((f"{name} {mark}", colour) for name, (mark, colour) in marks.items()),
         (f"{retrieval.yaw_error[row]:.0f}°, {100 * retrieval.position_error[row]:.0f} cm off", MUTED),
     ]
     for number, (text, colour) in enumerate(lines):
         ax.text(1.08, 0.92 - 0.24 * number, text, transform=ax.transAxes, fontsize=8, color=colour, va="top")
-
-
-def _mark(right: np.bool_) -> str:
-    return "✓" if right else "✗"
 
 
 def _show(ax: Axes, frame: np.ndarray) -> None:
@@ -188,7 +181,3 @@ def _show(ax: Axes, frame: np.ndarray) -> None:
     ax.imshow(frame[..., 0] if grey else frame, cmap="gray" if grey else None, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-
-
-def _frame(ax: Axes, colour: str) -> None:
-    ax.spines[:].set(visible=True, color=colour, linewidth=2.5)

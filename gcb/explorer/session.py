@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gcb.agent.agent import Agent, Example, load
-from gcb.analysis.embed import missing_embeddings
-from gcb.data import open_dataset
+from gcb.analysis.embed import missing_embeddings, open_run_data
 from gcb.envs import ENVS
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import env_spec_of
@@ -145,10 +144,10 @@ class Session:
             if reason := missing_embeddings(self.agent).get("phi"):
                 raise GCBError(f"{reason}, so there is no map")
             self.map.detail = "opening the dataset"
-            dataset = open_dataset(_data_path(self.agent, data))
-            if dataset.frames.ndim != 4 or dataset.frames.shape[1:] != self.agent.shapes.observation:
-                shape, expected = dataset.frames.shape[1:], self.agent.shapes.observation
-                raise GCBError(f"{dataset.path} has frames of shape {shape}; the agent's observations are {expected}")
+            assert self.agent.run is not None, "load sets the agent's run"
+            dataset = open_run_data(self.agent.run, data)
+            if dataset.frames.ndim != 4:
+                raise GCBError(f"{dataset.path} has observations {dataset.frames.shape[1:]}; the map needs images")
             self.index = build_index(self.agent, dataset, report)
             self.map = MapStatus("embedded", "computing the map", 1.0)
             draw_map(self.index)
@@ -197,14 +196,3 @@ def _success_rates(run: Path) -> dict[str, float]:
         return {mode: float(result["all"]["any_step"]["rate"]) for mode, result in read_results(run).items()}
     except (GCBError, KeyError, TypeError, ValueError):
         return {}
-
-
-def _data_path(agent: Agent, data: Path | None) -> Path:
-    recorded = agent.run.dataset.path if agent.run else None
-    if data is not None:
-        return data
-    if recorded is None:
-        raise GCBError("the run does not record where its dataset is; pass it with --data")
-    if not Path(recorded).is_dir():
-        raise GCBError(f"the run's dataset is no longer at {recorded}; pass its new path with --data")
-    return Path(recorded)

@@ -140,7 +140,7 @@ def test_data_of_another_shape_or_moved(directory: Path, tmp_path: Path) -> None
     data = tiny_data_folder(tmp_path / "b")
     train(tiny_config(steps=2), data, tmp_path / "run", quiet=True)
     data.rename(tmp_path / "moved")
-    with pytest.raises(GCBError, match=r"data .*--data DIR"):
+    with pytest.raises(GCBError, match=r"no longer at .*--data"):
         analyse(tmp_path / "run", size=SMALL)
     assert analyse(tmp_path / "run", tmp_path / "moved", size=SMALL, quiet=True)["about"]["training_data"] is True
 
