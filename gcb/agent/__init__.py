@@ -1,4 +1,4 @@
-"""What a user holds: an agent that acts towards a goal image, or by analogy with an example pair."""
+"""A trained agent: loading it, acting with it, exporting it."""
 
 from gcb.agent.agent import Agent, Example, TaskPolicy, load
 

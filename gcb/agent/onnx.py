@@ -1,13 +1,13 @@
-"""φ, ψ and the policy as ONNX graphs: for programs that have no PyTorch.
+"""Export φ, ψ and the policy as ONNX graphs, for programs without PyTorch.
 
-Inputs are as an environment gives them, batch first: images uint8 with channels last, vectors float32.
+Inputs are batches of observations: uint8 images with channels last, or float32 vectors.
 
     phi.onnx                 state, goal                           → φ(s, g)
     psi.onnx                 state                                 → ψ(s)
-    policy_by_goal.onnx      initial_state, state, goal            → the mean action in [-1, 1]
-    policy_by_example.onnx   initial_state, state, before, after   → the same, told by an example pair
+    policy_goal.onnx         initial_state, state, goal            → the mean action in [-1, 1]
+    policy_analogy.onnx      initial_state, state, before, after   → the same, conditioned on an example pair
 
-`initial_state` is what was seen when the task began.
+`initial_state` is the observation at the start of the task.
 """
 
 import logging
@@ -27,7 +27,7 @@ PACKAGES = ("onnx", "onnxscript")
 
 
 class Graph(nn.Module):
-    """A function of an agent's networks, as a module that can be exported."""
+    """A function of an agent's networks as a module, which is what torch.onnx exports."""
 
     def __init__(self, agent: Agent, function: Callable[..., Tensor]) -> None:
         super().__init__()
@@ -38,32 +38,32 @@ class Graph(nn.Module):
 
 
 def graphs(agent: Agent) -> Iterator[tuple[str, tuple[str, ...], Graph]]:
-    """Name, inputs and module of each graph that an agent has."""
+    """Yield the name, inputs and module of each graph of an agent."""
     method, actor = agent.method, agent.iql.actor
 
     def act(state: Tensor, task: Callable[[], Tensor]) -> Tensor:
-        # What a method leaves empty is not computed: an empty tensor would fix the size of the batch.
+        # Empty features are left out: an empty tensor would fix the size of the batch.
         features = [method.state_features(state)] if method.state_size else []
         return actor(torch.cat([*features, *([task()] if method.task_size else [])], -1))
 
-    def by_goal(initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+    def act_on_goal(initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
         return act(state, lambda: method.goal_features(initial_state, state, goal))
 
-    def supports_analogy(initial_state: Tensor, state: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    def act_on_analogy(initial_state: Tensor, state: Tensor, before: Tensor, after: Tensor) -> Tensor:
         return act(state, lambda: method.analogy_features(initial_state, state, (before, after)))
 
     yield "phi", ("state", "goal"), Graph(agent, method.phi)
     yield "psi", ("state",), Graph(agent, method.psi)
-    yield "policy_by_goal", ("initial_state", "state", "goal"), Graph(agent, by_goal)
+    yield "policy_goal", ("initial_state", "state", "goal"), Graph(agent, act_on_goal)
     if method.supports_analogy:
-        yield "policy_by_example", ("initial_state", "state", "before", "after"), Graph(agent, supports_analogy)
+        yield "policy_analogy", ("initial_state", "state", "before", "after"), Graph(agent, act_on_analogy)
 
 
-def write_graphs(agent: Agent, folder: Path) -> list[Path]:
-    """Write every graph that the agent's method offers to a folder."""
+def write_graphs(agent: Agent, out: Path) -> list[Path]:
+    """Write all graphs that the agent's method supports to a directory."""
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         raise GCBError(f"{', '.join(missing)} is not installed: pip install 'gcb[onnx]'.")
-    folder.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     written = []
     for name, inputs, graph in graphs(agent):
         examples = tuple(_example(agent) for _ in inputs)
@@ -71,21 +71,21 @@ def write_graphs(agent: Agent, folder: Path) -> list[Path]:
             graph(*examples)
         except NotImplementedError:
             continue  # the method has no such embedding
-        path = folder / f"{name}.onnx"
+        path = out / f"{name}.onnx"
         _write(graph.eval(), inputs, examples, path)
         written.append(path)
     return written
 
 
 def _example(agent: Agent) -> Tensor:
-    """Any two observations: a batch of one would be taken for a constant."""
+    """Return a batch of two observations: the exporter would treat a batch of one as a constant."""
     shape = (2, *agent.shapes.observation)
     return torch.zeros(shape, dtype=torch.uint8) if len(shape) == 4 else torch.zeros(shape)
 
 
 def _write(graph: Graph, inputs: tuple[str, ...], examples: tuple[Tensor, ...], path: Path) -> None:
     batch = torch.export.Dim("batch", min=1)
-    with _quietly(), torch.no_grad():
+    with _quiet_exporter(), torch.no_grad():
         program = torch.onnx.export(
             graph,
             examples,
@@ -97,17 +97,17 @@ def _write(graph: Graph, inputs: tuple[str, ...], examples: tuple[Tensor, ...], 
             external_data=False,
             verbose=False,
         )
-    assert program is not None, "the exporter that builds on torch.export returns what it made"
-    sizes = {one.name: one.shape[0] for one in program.model.graph.inputs if one.shape is not None}
+    assert program is not None, "the exporter based on torch.export returns its program"
+    sizes = {value.name: value.shape[0] for value in program.model.graph.inputs if value.shape is not None}
     if fixed := {name: size for name, size in sizes.items() if isinstance(size, int)}:
         raise GCBError(
-            f"{path.stem} could only be exported for batches of one size ({fixed}): len() of a tensor, perhaps"
+            f"{path.stem} can only be exported with a fixed batch size ({fixed}); avoid len() of a tensor in the method"
         )
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """The exporter talks of its own affairs."""
+def _quiet_exporter() -> Iterator[None]:
+    """Silence the exporter's warnings and log messages."""
     names = ("torch.onnx", "onnxscript", "torch.export")
     before = {name: logging.getLogger(name).level for name in names}
     for name in names:

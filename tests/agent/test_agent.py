@@ -1,4 +1,4 @@
-"""What a user holds: numpy in, numpy out, single or batched, and errors that say what is accepted."""
+"""The agent: numpy in, numpy out, single or batched, and errors that name what is accepted."""
 
 import json
 import subprocess
@@ -41,14 +41,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_loaded_agent_is_the_trained_one(tmp_path: Path) -> None:
+def test_a_loaded_agent_matches_the_trained_one(tmp_path: Path) -> None:
     seen, acted = images(3), {}
 
-    def observe(agent: Agent, step: int) -> dict[str, float]:
+    def on_checkpoint(agent: Agent, step: int) -> dict[str, float]:
         acted[step] = agent.act(seen, goal=images(3, 1)), agent.value(seen, example=(images(1, 2)[0], images(1, 3)[0]))
         return {}
 
-    train(tiny_config(), tiny_dataset(), tmp_path / "run", quiet=True, on_checkpoint=observe)
+    train(tiny_config(), tiny_dataset(), tmp_path / "run", quiet=True, on_checkpoint=on_checkpoint)
     agent = gcb.load(tmp_path / "run")
     assert agent.step == 12
     assert not agent.method.training
@@ -56,22 +56,22 @@ def test_a_loaded_agent_is_the_trained_one(tmp_path: Path) -> None:
     np.testing.assert_array_equal(agent.value(seen, example=(images(1, 2)[0], images(1, 3)[0])), acted[12][1])
 
 
-def test_actions_are_drawn_from_a_generator() -> None:
+def test_actions_are_sampled_with_a_generator() -> None:
     agent, goal = fresh_agent(), images(1, 1)[0]
-    mean, drawn = (agent.act(images(1)[0], goal=goal, rng=rng) for rng in (None, np.random.default_rng(3)))
-    assert mean.shape == drawn.shape == (2,)
+    mean, sampled = (agent.act(images(1)[0], goal=goal, rng=rng) for rng in (None, np.random.default_rng(3)))
+    assert mean.shape == sampled.shape == (2,)
     noise = agent.iql.actor.log_std.exp().numpy() * np.random.default_rng(3).standard_normal(2)
-    np.testing.assert_allclose(drawn, np.clip(mean + noise, -1, 1), atol=1e-6)
-    calm = agent.act(images(1)[0], goal=goal, rng=np.random.default_rng(3), eval_temperature=0.5)
-    np.testing.assert_allclose(calm, np.clip(mean + noise / 2, -1, 1), atol=1e-6)
+    np.testing.assert_allclose(sampled, np.clip(mean + noise, -1, 1), atol=1e-6)
+    halved = agent.act(images(1)[0], goal=goal, rng=np.random.default_rng(3), eval_temperature=0.5)
+    np.testing.assert_allclose(halved, np.clip(mean + noise / 2, -1, 1), atol=1e-6)
     many = agent.act(images(4), goal=goal, rng=np.random.default_rng(3))
     assert many.shape == (4, 2)
-    np.testing.assert_allclose(many[0], drawn, atol=1e-5)
+    np.testing.assert_allclose(many[0], sampled, atol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["gcb", "goal_agnostic_bc"])
 @pytest.mark.parametrize("by", ["goal", "example"])
-def test_a_batch_is_as_many_single_ones(method: str, by: str) -> None:
+def test_a_batch_matches_single_observations(method: str, by: str) -> None:
     agent, seen = fresh_agent(method), images(4)
     task: dict[str, Any] = {"goal": images(4, 1)} if by == "goal" else {"example": (images(4, 1), images(4, 2))}
     batch = agent.act(seen, **task)
@@ -79,21 +79,21 @@ def test_a_batch_is_as_many_single_ones(method: str, by: str) -> None:
     assert batch.dtype == np.float32
     assert np.abs(batch).max() <= 1
     for index in range(4):
-        one: dict[str, Any] = (
+        single_task: dict[str, Any] = (
             {"goal": task["goal"][index]} if by == "goal" else {"example": tuple(part[index] for part in task[by])}
         )
-        single = agent.act(seen[index], **one)
+        single = agent.act(seen[index], **single_task)
         assert single.shape == (2,)
         np.testing.assert_allclose(single, batch[index], atol=1e-5)
-        assert agent.value(seen[index], **one).shape == ()
+        assert agent.value(seen[index], **single_task).shape == ()
     assert agent.value(seen, **task).shape == (4,)
 
 
-def test_one_task_serves_a_batch() -> None:
+def test_one_task_applies_to_a_batch() -> None:
     agent, seen, goal = fresh_agent("gcbc"), images(3), images(1, 1)[0]
     np.testing.assert_allclose(agent.act(seen, goal=goal), agent.act(seen, goal=np.stack([goal] * 3)), atol=1e-6)
-    pursuit = fresh_agent("gcb").start_task(seen[0], goal=goal)
-    assert pursuit.act(seen).shape == (3, 2)
+    policy = fresh_agent("gcb").start_task(seen[0], goal=goal)
+    assert policy.act(seen).shape == (3, 2)
 
 
 def test_embeddings_and_their_distance() -> None:
@@ -109,7 +109,7 @@ def test_embeddings_and_their_distance() -> None:
 
 
 class Counting:
-    """Counts how often a method's task features are worked out."""
+    """Counts how often a method's task features are computed."""
 
     def __init__(self, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls = 0
@@ -122,17 +122,17 @@ class Counting:
         monkeypatch.setattr(agent.method, "goal_features", counted)
 
 
-def test_a_task_that_stands_still_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_features_independent_of_the_state_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, goal = images(5), images(1, 1)[0]
     for agent, calls in ((fresh_agent("goal_agnostic_bc"), 1), (fresh_agent("gcbc"), 5)):
         counting = Counting(agent, monkeypatch)
-        pursuit = agent.start_task(seen[0], goal=goal)
-        actions = [pursuit.act(one) for one in seen]
+        policy = agent.start_task(seen[0], goal=goal)
+        actions = [policy.act(observation) for observation in seen]
         assert counting.calls == calls
         np.testing.assert_allclose(actions[4], agent.act(seen[4], goal=goal, initial_state=seen[0]), atol=1e-6)
 
 
-def test_vectors_work_alike() -> None:
+def test_vector_observations() -> None:
     agent = fresh_agent(shapes=Shapes((6,), 3))
     state, goal = np.random.default_rng(0).normal(size=(2, 6))
     assert agent.act(state, goal=goal).shape == (3,)
@@ -153,23 +153,23 @@ def test_vectors_work_alike() -> None:
         ({"observation": np.zeros((0, 32, 32, 3), np.uint8)}, "accepted"),
         ({"goal": np.zeros((32, 32), np.uint8)}, r"goal is uint8 \(32, 32\)"),
         ({"goal": "left"}, "goal is"),
-        ({"goal": None}, "one of the two"),
-        ({"example": (images(1)[0], images(1)[0])}, "one of the two"),
+        ({"goal": None}, "either goal"),
+        ({"example": (images(1)[0], images(1)[0])}, "either goal"),
         ({"goal": None, "example": images(1)[0]}, "example is not a pair"),
         ({"goal": None, "example": (images(1)[0],)}, "example is not a pair"),
         ({"goal": None, "example": (images(1)[0], np.zeros(3))}, r"example\[1\] is float64 \(3,\)"),
-        ({"observation": images(2), "goal": images(3)}, "batches of 2 and 3 do not go together"),
+        ({"observation": images(2), "goal": images(3)}, "batches of 2 and 3"),
     ],
 )
-def test_what_does_not_fit_is_named(wrong: dict[str, Any], message: str) -> None:
+def test_invalid_observations_and_tasks_are_refused(wrong: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"observation": images(1)[0], "goal": images(1)[0], **wrong}
     with pytest.raises(GCBError, match=message):
         fresh_agent().act(given.pop("observation"), **given)
 
 
-def test_what_a_method_lacks_is_said() -> None:
+def test_unsupported_embeddings_and_analogies_are_refused() -> None:
     cloned = fresh_agent("gcbc")
-    with pytest.raises(GCBError, match="gcbc cannot be told what to do by an example"):
+    with pytest.raises(GCBError, match="gcbc does not support analogies"):
         cloned.act(images(1)[0], example=(images(1)[0], images(1)[0]))
     with pytest.raises(GCBError, match="gcbc has no state embedding"):
         cloned.psi(images(1)[0])
@@ -177,13 +177,13 @@ def test_what_a_method_lacks_is_said() -> None:
         fresh_agent("goal_agnostic_bc").phi(images(1)[0], images(1)[0])
 
 
-def test_a_read_only_observation_is_no_trouble() -> None:
+def test_read_only_observations_are_accepted() -> None:
     seen = images(2)
     seen.flags.writeable = False
     assert fresh_agent().act(seen, goal=seen[::-1]).shape == (2, 2)
 
 
-def test_weights_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
+def test_weights_of_another_shape_are_refused(run: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
     for path in run.iterdir():
@@ -191,7 +191,7 @@ def test_weights_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
     record = read_json(copy / RECORD)
     record["data"]["shapes"]["action"] = 3
     (copy / RECORD).write_text(json.dumps(record))
-    with pytest.raises(GCBError, match=r"weights in .*copy do not fit its configuration"):
+    with pytest.raises(GCBError, match=r"weights in .*copy"):
         gcb.load(copy)
     del record["data"]["shapes"]
     (copy / RECORD).write_text(json.dumps(record))
@@ -204,6 +204,6 @@ def test_weights_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
         gcb.load(run, "tpu")
 
 
-def test_importing_the_package_is_light() -> None:
+def test_importing_the_package_does_not_import_torch() -> None:
     code = "import gcb, sys; gcb.load; print('torch' in sys.modules, 'numpy' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code]) == b"False False\n"

@@ -1,4 +1,4 @@
-"""An exported agent is the agent: loaded from its folder, or run without PyTorch."""
+"""An exported agent acts like the original: loaded from its directory, or as ONNX graphs without PyTorch."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from gcb.runs.run_dir import Run
 from gcb.training.trainer import train
 
 TOLERANCE = 1e-5
-"""Largest difference between a graph's output and the agent's: sums in another order."""
+"""Largest difference between a graph's output and the agent's, from another order of summation."""
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +30,16 @@ def data() -> Dataset:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, data: Dataset) -> Path:
-    folder = tmp_path_factory.mktemp("sharing")
-    made = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"check_actions": False}})
-    stored = write_dataset(made, folder / "data")
-    train(tiny_config(steps=6, checkpoint_every=3), stored, folder / "run", quiet=True)
-    return folder / "run"
+    path = tmp_path_factory.mktemp("export")
+    dataset = Dataset.from_arrays(**data.arrays(), config={"env": ENV, "options": {"check_actions": False}})
+    stored = write_dataset(dataset, path / "data")
+    train(tiny_config(steps=6, checkpoint_every=3), stored, path / "run", quiet=True)
+    return path / "run"
 
 
-def test_what_is_loaded_acts_alike(run: Path, data: Dataset, tmp_path: Path) -> None:
+def test_a_loaded_export_acts_alike(run: Path, data: Dataset, tmp_path: Path) -> None:
     evaluate_run(run, ["goal"], episodes=8, quiet=True, videos=False)
-    shared = export_run(run, tmp_path / "shared")
-    (shared.rename(tmp_path / "moved"))
+    export_run(run, tmp_path / "shared").rename(tmp_path / "moved")
     agent, other = gcb.load(run), gcb.load(tmp_path / "moved")
     np.testing.assert_array_equal(
         agent.act(data.frames[:4], goal=data.frames[9]), other.act(data.frames[:4], goal=data.frames[9])
@@ -48,11 +47,11 @@ def test_what_is_loaded_acts_alike(run: Path, data: Dataset, tmp_path: Path) -> 
     assert sorted(os.listdir(tmp_path / "moved")) == [
         *("README.md", "checkpoint.json", "config.yaml", "eval.json", "run.json", "weights-00000006.safetensors")
     ]
-    assert str(run.parent) not in (tmp_path / "moved" / "run.json").read_text()  # no places of this machine
+    assert str(run.parent) not in (tmp_path / "moved" / "run.json").read_text()  # no paths of this machine
     assert evaluate_run(tmp_path / "moved", ["goal"], episodes=2, quiet=True)["goal"].step == 6
 
 
-def test_the_card_says_what_a_stranger_asks(run: Path, tmp_path: Path) -> None:
+def test_the_model_card_describes_the_agent(run: Path, tmp_path: Path) -> None:
     evaluate_run(run, ["goal"], episodes=8, quiet=True, videos=False)
     text = (export_run(run, tmp_path / "mover") / "README.md").read_text()
     entry = json.loads((run / "eval.json").read_bytes())["goal"]["all"]["any_step"]
@@ -70,20 +69,20 @@ def test_the_card_says_what_a_stranger_asks(run: Path, tmp_path: Path) -> None:
     ):
         assert part in text, part
     (run / "eval.json").unlink()
-    assert "Not measured" in (export_run(run, tmp_path / "unmeasured") / "README.md").read_text()
+    assert "Not evaluated" in (export_run(run, tmp_path / "unevaluated") / "README.md").read_text()
 
 
-def test_it_cannot_be_trained_further_and_replaces_nothing(run: Path, data: Dataset, tmp_path: Path) -> None:
+def test_an_export_cannot_resume_and_replaces_nothing(run: Path, data: Dataset, tmp_path: Path) -> None:
     shared = export_run(run, tmp_path / "shared")
     with pytest.raises(GCBError, match="has no state"):
         Run(shared).state()
-    with pytest.raises(GCBError, match="is there already; name a new folder"):
+    with pytest.raises(GCBError, match="already exists"):
         export_run(run, shared)
     with pytest.raises(GCBError, match="is not a directory"):
         export_run(tmp_path / "nowhere", tmp_path / "other")
 
 
-def test_damage_is_found(run: Path, tmp_path: Path) -> None:
+def test_damage_is_detected(run: Path, tmp_path: Path) -> None:
     shared = export_run(run, tmp_path / "shared")
     weights = shared / "weights-00000006.safetensors"
     content = bytearray(weights.read_bytes())
@@ -103,11 +102,11 @@ def test_a_failed_export_leaves_nothing(run: Path, tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_graphs_agree_with_the_agent(run: Path, data: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_onnx_graphs_match_the_agent(run: Path, data: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     runtime = pytest.importorskip("onnxruntime", reason="pip install 'gcb[onnx]'")
     pytest.importorskip("onnxscript", reason="pip install 'gcb[onnx]'")
     main(["export", str(run), "--out", str(tmp_path / "shared"), "--format", "onnx"])
-    assert "policy_by_example.onnx" in " ".join(capsys.readouterr().out.split())
+    assert "policy_analogy.onnx" in " ".join(capsys.readouterr().out.split())
     agent, frames = gcb.load(run), data.frames
     for rows in (1, 5):
         initial_state, state, goal, before, after = (frames[at : at + rows] for at in (0, 3, 8, 12, 20))
@@ -115,19 +114,19 @@ def test_graphs_agree_with_the_agent(run: Path, data: Dataset, tmp_path: Path, c
         wanted = {
             "phi": agent.phi(state, goal),
             "psi": agent.psi(state),
-            "policy_by_goal": agent.act(state, goal=goal, initial_state=initial_state),
-            "policy_by_example": task.act(state),
+            "policy_goal": agent.act(state, goal=goal, initial_state=initial_state),
+            "policy_analogy": task.act(state),
         }
         given = {"initial_state": initial_state, "state": state, "goal": goal, "before": before, "after": after}
         for name, expected in wanted.items():
             session = runtime.InferenceSession(str(tmp_path / "shared" / "onnx" / f"{name}.onnx"))
-            inputs = {one.name: given[one.name] for one in session.get_inputs()}
+            inputs = {value.name: given[value.name] for value in session.get_inputs()}
             assert all(array.dtype == np.uint8 for array in inputs.values())
-            (found,) = session.run(None, inputs)
-            np.testing.assert_allclose(found, np.atleast_2d(expected), atol=TOLERANCE, rtol=TOLERANCE)
+            (output,) = session.run(None, inputs)
+            np.testing.assert_allclose(output, np.atleast_2d(expected), atol=TOLERANCE, rtol=TOLERANCE)
 
 
-def test_without_onnx_it_is_said(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_onnx_packages_are_reported(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gcb.agent.onnx.find_spec", lambda name: None)
     with pytest.raises(GCBError, match=r"onnx, onnxscript is not installed: pip install 'gcb\[onnx\]'"):
         export_run(run, tmp_path / "shared", onnx=True)

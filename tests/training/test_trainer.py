@@ -250,7 +250,7 @@ def test_unsuitable_data_is_refused_before_a_directory_is_created(tmp_path: Path
     ):
         with pytest.raises(GCBError, match=message):
             train(tiny_config("gcbc"), wrong, tmp_path / "run", quiet=True)
-    with pytest.raises(GCBError, match="device is 'cuda'; on this machine there is cpu"):
+    with pytest.raises(GCBError, match=r"device is 'cuda'.* cpu"):
         train(tiny_config("gcbc", device="cuda"), data, tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 
