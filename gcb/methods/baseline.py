@@ -13,10 +13,8 @@ from torch import Tensor
 from gcb.data import Batch
 from gcb.errors import GCBError
 from gcb.methods.base import MethodOutput, Shapes
-from gcb.methods.components import Bottleneck, BottleneckMethod, EncoderConfig
-from gcb.methods.gcb import GCBConfig
+from gcb.methods.components import Bottleneck, BottleneckConfig, BottleneckMethod, OptimizerConfig
 from gcb.models.networks import encoder, layer_normed
-from gcb.utils.dataclass_io import check_fields
 
 PAPER = {"encoder": "paper", "learning_rate": 5e-4, "rl_gradient": "critic", "bottleneck_dim": None}
 """In the paper all baselines take the critic's gradient (appendix, "Backpropagating RL Objectives")."""
@@ -24,32 +22,8 @@ SMOKE = {"size": 32}
 
 
 @dataclass(frozen=True)
-class GradientConfig(EncoderConfig):
-    """An encoder that the policy's learner may train too."""
-
-    rl_gradient: Literal["none", "actor", "critic", "both"] = GCBConfig.rl_gradient
-    """Whose gradient enters the encoders; the default is GCB's, the paper's baselines take the critic's."""
-
-    def require_gradient(self) -> None:
-        """Raise an error if no gradient of the policy's learner enters an encoder that has no loss of its own."""
-        if self.rl_gradient == "none":
-            raise GCBError(
-                "method_config.rl_gradient is 'none'; nothing else trains the state encoder: use actor, critic or both."
-            )
-
-
-@dataclass(frozen=True)
-class BaselineConfig(GradientConfig):
+class BaselineConfig(BottleneckConfig, OptimizerConfig):
     """A method whose policy sees the task through a bottleneck."""
-
-    bottleneck_dim: int | None = GCBConfig.bottleneck_dim
-    """Width of the bottleneck between task and policy, as in GCB; none for no bottleneck."""
-    bottleneck_noise: float = GCBConfig.bottleneck_noise
-    """Standard deviation of the noise on the bottleneck in training; its code lies in [-1, 1]."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, "method_config.", bottleneck_dim="[1, inf)", bottleneck_noise="[0, inf)")
 
 
 class Baseline(BottleneckMethod):

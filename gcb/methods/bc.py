@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gcb.data import Batch
 from gcb.methods.base import Method, MethodOutput, Shapes, no_features
-from gcb.methods.components import EncoderConfig
+from gcb.methods.components import EncoderConfig, OptimizerConfig
 from gcb.models.networks import encoder
 
 UNWEIGHTED = {"iql": {"temperature": inf}}
@@ -20,7 +20,7 @@ UNWEIGHTED = {"iql": {"temperature": inf}}
 
 
 @dataclass(frozen=True)
-class BCConfig(EncoderConfig):
+class BCConfig(EncoderConfig, OptimizerConfig):
     """The encoder of a cloned policy."""
 
 

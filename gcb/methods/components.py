@@ -1,32 +1,80 @@
-"""Building blocks of several methods: encoder settings, the bottleneck with its gradient rules, and InfoNCE."""
+"""Building blocks of several methods: their settings, the bottleneck with its gradient rules, and InfoNCE."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gcb.errors import GCBError
 from gcb.methods.base import Method, MethodOutput
 from gcb.models.networks import EncoderName, mlp
 from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
-class EncoderConfig:
-    """An encoder and its optimiser; the defaults are those of GCB's ψ."""
+class MethodConfig:
+    """Settings of a method; every class that adds fields also adds their `intervals`."""
 
-    encoder: EncoderName = "small"
-    """Convolutional layers; see gcb.models.networks.ENCODERS."""
-    size: int = 256
-    """Dimension of the encoder's output."""
+    intervals: ClassVar[Mapping[str, str]] = {}
+    """Accepted values of numeric fields, such as {"size": "[1, inf)"}."""
+
+    def __post_init__(self) -> None:
+        for config_type in type(self).__mro__:
+            check_fields(self, "method_config.", **vars(config_type).get("intervals", {}))
+
+
+@dataclass(frozen=True)
+class OptimizerConfig(MethodConfig):
+    """One learning rate and weight decay for all of a method; the defaults are those of GCB's ψ."""
+
     learning_rate: float = 1e-3
     """Learning rate of the encoder, 5e-4 in the paper."""
     weight_decay: float = 1e-4
     """Weight decay of the encoder."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, "method_config.", size="[1, inf)", learning_rate="(0, inf)", weight_decay="[0, inf)")
+    intervals: ClassVar = {"learning_rate": "(0, inf)", "weight_decay": "[0, inf)"}
+
+
+@dataclass(frozen=True)
+class EncoderConfig(MethodConfig):
+    """The architecture of the encoders."""
+
+    encoder: EncoderName = "small"
+    """Convolutional layers; see gcb.models.networks.ENCODERS."""
+    size: int = 256
+    """Dimension of the embeddings, 256 in the paper, 32 to 512 in its ablation."""
+
+    intervals: ClassVar = {"size": "[1, inf)"}
+
+
+@dataclass(frozen=True)
+class GradientConfig(EncoderConfig):
+    """Encoders that the policy's learner may train too."""
+
+    rl_gradient: Literal["none", "actor", "critic", "both"] = "actor"
+    """Whose gradient enters the encoders. In the paper: none for GCB, critic in its ablation and for the baselines."""
+
+    def require_gradient(self) -> None:
+        """Raise an error if no gradient of the policy's learner enters an encoder that has no loss of its own."""
+        if self.rl_gradient == "none":
+            raise GCBError(
+                "method_config.rl_gradient is 'none'; nothing else trains the state encoder: use actor, critic or both."
+            )
+
+
+@dataclass(frozen=True)
+class BottleneckConfig(GradientConfig):
+    """A bottleneck between the task and the policy."""
+
+    bottleneck_dim: int | None = 16
+    """Width of the bottleneck between task and policy, which keeps only what to do; none for no bottleneck."""
+    bottleneck_noise: float = 0.3
+    """Standard deviation of the noise on the bottleneck in training; its code lies in [-1, 1]."""
+
+    intervals: ClassVar = {"bottleneck_dim": "[1, inf)", "bottleneck_noise": "[0, inf)"}
 
 
 class Bottleneck(nn.Module):

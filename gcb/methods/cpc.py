@@ -1,7 +1,7 @@
 """CPC: contrastive learning in time, between an observation and the next one."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -9,7 +9,6 @@ from gcb.data import Batch
 from gcb.methods.base import Shapes
 from gcb.methods.baseline import StateConfig, StateMethod
 from gcb.methods.components import InfoNCE
-from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
@@ -19,9 +18,7 @@ class ContrastiveConfig(StateConfig):
     contrast_weight: float = 1.0
     """Weight of the contrastive loss."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, "method_config.", contrast_weight="[0, inf)")
+    intervals: ClassVar = {"contrast_weight": "[0, inf)"}
 
 
 class CPC(StateMethod):

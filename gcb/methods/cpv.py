@@ -10,7 +10,6 @@ from gcb.data import Batch
 from gcb.methods.base import MethodOutput, Shapes
 from gcb.methods.baseline import PAPER, SMOKE, Baseline, BaselineConfig
 from gcb.models.networks import encoder, layer_normed
-from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
@@ -22,9 +21,10 @@ class CPVConfig(BaselineConfig):
     margin: float = 1.0
     """Margin of the composition loss, in squared distance."""
 
+    intervals: ClassVar = {"composition_weight": "[0, inf)", "margin": "[0, inf)"}
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, "method_config.", composition_weight="[0, inf)", margin="[0, inf)")
         self.require_gradient()
 
 

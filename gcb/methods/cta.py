@@ -6,6 +6,7 @@ combinations are made of parts that were seen. Unlike CTA it has one flat policy
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,6 @@ from gcb.methods.base import MethodOutput, Shapes
 from gcb.methods.baseline import Baseline, BaselineConfig
 from gcb.models.losses import expectile_loss
 from gcb.models.networks import encoder, layer_normed, make_target, soft_update
-from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,12 @@ class CTAConfig(BaselineConfig):
     tau: float = 0.01
     """Rate at which the targets of f and ψ follow them, per step."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, "method_config.", value_weight="[0, inf)")
-        check_fields(self, "method_config.", value_discount="(0, 1]", expectile="(0, 1]", tau="(0, 1]")
+    intervals: ClassVar = {
+        "value_weight": "[0, inf)",
+        "value_discount": "(0, 1]",
+        "expectile": "(0, 1]",
+        "tau": "(0, 1]",
+    }
 
 
 class CTA(Baseline):

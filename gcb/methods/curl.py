@@ -1,7 +1,7 @@
 """CURL: contrastive learning between two augmentations of an observation."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from gcb.methods.baseline import StateMethod
 from gcb.methods.components import InfoNCE
 from gcb.methods.cpc import ContrastiveConfig
 from gcb.models.networks import make_target, soft_update
-from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
@@ -27,9 +26,7 @@ class CURLConfig(ContrastiveConfig):
     tau: float = 0.05
     """Rate at which the momentum encoder follows ψ, per step."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, "method_config.", view_shift="[0, inf)", view_scale="[0, inf)", tau="(0, 1]")
+    intervals: ClassVar = {"view_shift": "[0, inf)", "view_scale": "[0, inf)", "tau": "(0, 1]"}
 
 
 class CURL(StateMethod):

@@ -8,39 +8,16 @@ from torch import Tensor
 
 from gcb.data import Batch
 from gcb.methods.base import MethodOutput, Shapes, no_features
-from gcb.methods.baseline import SMOKE, Baseline, GradientConfig
-from gcb.methods.components import Bottleneck
-from gcb.methods.gcb import PAPER, GCBConfig, RewardDecoder, metric_losses
-from gcb.models.losses import Norm
+from gcb.methods.baseline import SMOKE, Baseline
+from gcb.methods.components import Bottleneck, GradientConfig, OptimizerConfig
+from gcb.methods.gcb import PAPER
+from gcb.methods.metric import MetricConfig, RewardDecoder, metric_losses
 from gcb.models.networks import encoder, layer_normed, make_target, mlp, soft_update
-from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
-class GCDBCConfig(GradientConfig):
-    """The metric's settings, with GCB's names and values."""
-
-    output_norm: bool = GCBConfig.output_norm
-    """End φ with a layer norm, as the paper does."""
-    left_norm: Norm = GCBConfig.left_norm
-    """Norm of φ_i - φ_j in L_φ; the paper's is l1."""
-    right_norm: Norm = GCBConfig.right_norm
-    """Norm of φ̄'_i - φ̄'_j in L_φ; the paper's is l2."""
-    metric_discount: float = GCBConfig.metric_discount
-    """γ of L_φ; the paper's is .99."""
-    scale_reward: bool = GCBConfig.scale_reward
-    """Weight immediate differences in L_φ by 1 - γ."""
-    policy_distance_weight: float = GCBConfig.policy_distance_weight
-    """Weight of |π_i - π_j| in L_φ, with actions decoded from φ; 0 for no such term and no decoder, as in the paper."""
-    phi_weight: float = GCBConfig.phi_weight
-    """Weight of L_φ."""
-    tau: float | None = GCBConfig.tau
-    """Rate at which the target φ̄ follows φ, per step; none for the paper's stop-gradient of φ itself."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, "method_config.", policy_distance_weight="[0, inf)", phi_weight="[0, inf)")
-        check_fields(self, "method_config.", metric_discount="(0, 1]", tau="(0, 1]")
+class GCDBCConfig(MetricConfig, GradientConfig, OptimizerConfig):
+    """The metric's settings, with GCB's values."""
 
 
 class GCDBC(Baseline):

@@ -7,44 +7,24 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gcb.data import Batch
 from gcb.errors import GCBError
 from gcb.methods.base import MethodOutput, Shapes
-from gcb.methods.components import Bottleneck, BottleneckMethod
+from gcb.methods.components import Bottleneck, BottleneckConfig, BottleneckMethod
 from gcb.methods.dynamics import DynamicsName, make_dynamics
-from gcb.models.losses import Norm, phi_loss, psi_loss
-from gcb.models.networks import EncoderName, encoder, layer_normed, make_target, mlp, soft_update
-from gcb.utils.dataclass_io import check_fields
+from gcb.methods.metric import MetricConfig, RewardDecoder, metric_losses
+from gcb.models.losses import psi_loss
+from gcb.models.networks import encoder, layer_normed, make_target, mlp, soft_update
 
 
 @dataclass(frozen=True)
-class GCBConfig:
+class GCBConfig(MetricConfig, BottleneckConfig):
     """Every choice that the paper makes or ablates. The defaults are ours; the preset `paper` is its text."""
 
-    encoder: EncoderName = "small"
-    """Convolutional layers of φ and ψ; see gcb.models.networks.ENCODERS."""
-    size: int = 256
-    """Dimension of φ and ψ, 32 to 512 in the paper's ablation."""
-    output_norm: bool = False
-    """End φ and ψ with a layer norm, as the paper does. It fixes a scale that the metric should be free to choose."""
-    left_norm: Norm = "mean_l1"
-    """Norm of φ_i - φ_j in L_φ; the paper's is l1, its ablation l2."""
-    right_norm: Norm = "mean_l1"
-    """Norm of φ̄'_i - φ̄'_j in L_φ; the paper's is l2. Unequal norms shrink the discount, and the space with it."""
-    metric_discount: float = 0.9
-    """γ of L_φ; the paper's is .99."""
-    scale_reward: bool = True
-    """Weight immediate differences in L_φ by 1 - γ, as in Proposition 1, so that distances stay below 1."""
-    policy_distance_weight: float = 1.0
-    """Weight of |π_i - π_j| beside |r_i - r_j| in L_φ, 0 in the paper. Without it, tasks of equal length coincide."""
-    tau: float | None = 0.01
-    """Rate at which the target φ̄ follows φ, per step; none for the paper's stop-gradient of φ itself."""
     grounded: bool = True
     """Subtract φ(g, g) in L_ψ (Eq. psi_obj) or not (Eq. analogy)."""
-    phi_weight: float = 10.0
-    """Weight of L_φ, 1 in the paper; scaled by 1 - γ, distances and their errors are small."""
     psi_weight: float = 0.3
     """Weight of L_ψ, 1 in the paper; a larger one makes ψ less precise, a smaller one its arithmetic."""
     relative_psi_loss: bool = True
@@ -55,16 +35,10 @@ class GCBConfig:
     """Predict a from φ(s, g): the π of policy_distance_weight, and a signal for φ about what to do."""
     dynamics: DynamicsName = "next_observation"
     """φ̄(s', g) in L_φ: of the next observation, or predicted by a learned model (Eq. phi_f_loss)."""
-    rl_gradient: Literal["none", "actor", "critic", "both"] = "actor"
-    """Whose gradient enters φ and ψ; the paper's choice is none, its ablation critic."""
     condition: Literal["pair", "goal"] = "pair"
     """The policy is π(ψ(s), φ(s_k, g)), or π(ψ(s), ψ(g)), where ψ(g) is inferred by arithmetic for an analogy."""
     p_initial_pair: float = 0.7
     """Probability that s_k is the episode's initial state, not the current one: an example pair does not move."""
-    bottleneck_dim: int | None = 16
-    """Width of the bottleneck between φ and the policy, which keeps only what to do; none for φ itself."""
-    bottleneck_noise: float = 0.3
-    """Standard deviation of the noise on the bottleneck in training; its code lies in [-1, 1]."""
     phi_learning_rate: float = 1e-3
     """Learning rate of φ and its decoders, 1e-4 in the paper."""
     phi_weight_decay: float = 1e-4
@@ -74,22 +48,15 @@ class GCBConfig:
     psi_weight_decay: float = 1e-4
     """Weight decay of ψ."""
 
+    intervals: ClassVar = {
+        "psi_weight": "[0, inf)",
+        "p_initial_pair": "[0, 1)",
+        "phi_learning_rate": "(0, inf)",
+        "psi_learning_rate": "(0, inf)",
+    }
+
     def __post_init__(self) -> None:
-        check_fields(
-            self,
-            "method_config.",
-            size="[1, inf)",
-            metric_discount="(0, 1)",
-            policy_distance_weight="[0, inf)",
-            tau="(0, 1]",
-            phi_weight="[0, inf)",
-            psi_weight="[0, inf)",
-            p_initial_pair="[0, 1)",
-            bottleneck_dim="[1, inf)",
-            bottleneck_noise="[0, inf)",
-            phi_learning_rate="(0, inf)",
-            psi_learning_rate="(0, inf)",
-        )
+        super().__post_init__()
         if self.policy_distance_weight and not self.action_decoder:
             raise GCBError(
                 f"method_config.policy_distance_weight is {self.policy_distance_weight}; it needs action_decoder."
@@ -260,41 +227,3 @@ class GCB(BottleneckMethod):
     def _scaled(self, embedding: Tensor) -> Tensor:
         """Return an embedding on the policy's scale, which does not depend on the metric's."""
         return embedding if self.config.output_norm else layer_normed(embedding)
-
-
-def metric_losses(
-    config: Any, phi: Tensor, phi_next: Tensor, action: Tensor, reward: Tensor, action_decoder: nn.Module | None
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return L_φ on randomly permuted pairs and, if there is an action decoder, its loss; and metrics to log.
-
-    `config` has the metric's settings under GCBConfig's names; `phi_next` is φ̄(s', g).
-    """
-    losses: dict[str, Tensor] = {}
-    permutation, policy_distance = torch.randperm(len(phi), device=phi.device), None
-    if action_decoder is not None:
-        predicted = action_decoder(phi)
-        losses["action_decoder_loss"] = (predicted - action).square().mean()
-        policy = predicted.detach()
-        policy_distance = config.policy_distance_weight * (policy - policy[permutation]).abs().mean(1)
-    loss, logs = phi_loss(
-        *(phi, phi_next, reward, permutation),
-        discount=config.metric_discount,
-        left_norm=config.left_norm,
-        right_norm=config.right_norm,
-        reward_weight=1 - config.metric_discount if config.scale_reward else 1.0,
-        policy_distance=policy_distance,
-    )
-    losses["phi_loss"] = config.phi_weight * loss
-    return losses, logs
-
-
-class RewardDecoder(nn.Module):
-    """R(φ(s, g), φ(s', g)), which predicts the reward."""
-
-    def __init__(self, size: int):
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(2 * size, 512), nn.LayerNorm(512), nn.ReLU(), nn.Linear(512, 1))
-
-    def loss(self, phi: Tensor, phi_next: Tensor, reward: Tensor) -> Tensor:
-        """L_R, Eq. (r_loss): (R(φ(s, g), φ(s', g)) - r)²; the gradient enters φ(s, g)."""
-        return (self.layers(torch.cat([phi, phi_next], -1)).squeeze(-1) - reward).square().mean()

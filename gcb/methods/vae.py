@@ -1,7 +1,7 @@
 """VAE: the state embedding is the code of a variational autoencoder."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,6 @@ from gcb.data import Batch
 from gcb.methods.base import Shapes
 from gcb.methods.baseline import BaselineConfig, StateConfig, StateMethod
 from gcb.models.networks import as_images, as_target, decoder, encoder, layer_normed
-from gcb.utils.dataclass_io import check_fields
 
 LOG_VARIANCE = (-10.0, 4.0)
 """Bounds of the posterior's log variance, which prevent divergence in early steps."""
@@ -27,10 +26,7 @@ class ReconstructionConfig(BaselineConfig):
     observation_std: float = 0.1
     """Standard deviation of the decoder's Gaussian; pixels range from -.5 to .5."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, "method_config.", reconstruction_weight="[0, inf)", kl_weight="[0, inf)")
-        check_fields(self, "method_config.", observation_std="(0, inf)")
+    intervals: ClassVar = {"reconstruction_weight": "[0, inf)", "kl_weight": "[0, inf)", "observation_std": "(0, inf)"}
 
 
 @dataclass(frozen=True)

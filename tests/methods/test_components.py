@@ -7,7 +7,8 @@ import torch
 from helpers.batches import image_batch, make_method
 
 from gcb.errors import GCBError
-from gcb.methods.components import Bottleneck, EncoderConfig, InfoNCE
+from gcb.methods.bc import BCConfig
+from gcb.methods.components import Bottleneck, InfoNCE
 
 
 def test_infonce_by_hand() -> None:
@@ -62,4 +63,4 @@ def test_without_bottleneck_only_gcb_has_noise() -> None:
 def test_settings_are_checked(settings: dict) -> None:
     ((name, value),) = settings.items()
     with pytest.raises(GCBError, match=rf"method_config\.{name} is {value}"):
-        EncoderConfig(**settings)
+        BCConfig(**settings)
