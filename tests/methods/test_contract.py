@@ -146,9 +146,9 @@ def test_an_example_that_is_the_task_itself_says_the_same_as_the_goal(name: str)
 def test_asked_for_an_analogy_a_method_without_one_says_so(name: str) -> None:
     agent = Agent(*build(tiny_config(name), IMAGES), IMAGES, CPU)
     image = np.zeros(IMAGES.observation, np.uint8)
-    with pytest.raises(GCBError, match=rf"^{name} .*(example|analog)"):
+    with pytest.raises(GCBError, match=rf"{name} .*(example|analog)"):
         agent.act(image, example=(image, image))
-    with pytest.raises(GCBError, match=rf"^{name} .*(example|analog)"):
+    with pytest.raises(GCBError, match=rf"{name} .*(example|analog)"):
         evaluate(agent, EnvSpec("gcb/ButtonDrawer-v0"), "strict", episodes=1)
 
 
