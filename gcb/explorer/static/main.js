@@ -190,6 +190,6 @@ $("example-details").open = matchMedia("(min-width: 881px)").matches; // on a ph
 $("run").addEventListener("click", runOrStop);
 addEventListener("hashchange", () => {
   readUrl();
-  changed(true);
+  if (!$("explorer").hidden) changed(true); // before the agent is loaded, onReady takes the new choices
 });
 watchStatus(onReady, onMap);
