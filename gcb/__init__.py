@@ -1,4 +1,4 @@
-"""Goal-conditioned bisimulation: tell an offline agent what to do by example."""
+"""Goal-conditioned bisimulation: offline goal-conditioned RL from goal images and analogies."""
 
 import os
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ __version__ = "0.2.0"
 
 
 def load(run: str | os.PathLike[str], device: str = "cpu") -> "Agent":
-    """The agent of a run's folder: `agent.act(observation, goal=g)` or `agent.act(observation, example=(s_a, g_a))`."""
-    # Imported here: most of the package, and its command line, does without torch.
+    """Load the agent of a run: `agent.act(observation, goal=g)` or `agent.act(observation, example=(s_a, g_a))`."""
+    # Imported here because PyTorch takes seconds to load, and `import gcb` should not.
     from gcb.agent.agent import load as load_agent
 
     return load_agent(run, device)

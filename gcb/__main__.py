@@ -1,4 +1,4 @@
-"""`python -m gcb` is the same as `gcb`; torchrun needs it."""
+"""`python -m gcb` is the same as `gcb`, for torchrun."""
 
 from gcb.cli.main import main
 

@@ -1,175 +1,77 @@
-"""The command line: composition only. Every field's docstring is its help."""
+"""The `gcb` command: its subcommands, and how errors and interrupts end it."""
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import make_dataclass
+from functools import reduce
+from importlib import import_module
+from operator import or_
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
-from rich.table import Table
 from tyro.conf import subcommand
 
-from gcb.cli.analysis import Analyse, Report
-from gcb.cli.data import Data, print_rows
-from gcb.cli.explore import Explore
-from gcb.cli.learn import Eval, HeldOut, train_subcommand
-from gcb.cli.methods import Ablate, Methods, Pictures
-from gcb.cli.share import Export
-from gcb.cli.sweep import Sweep
-from gcb.cli.sweep import Table as ResultTable
 from gcb.errors import GCBError
 
-GOES_ON = ("collect", "train", "sweep", "demo", "ablate")
-"""Commands that, given again, go on where they were stopped."""
+COMMANDS = {
+    "demo": ("gcb.cli.demo:Demo", "Collect data, train, evaluate and write a report, with built-in settings."),
+    "collect": ("gcb.cli.collect:Collect", "Collect an offline dataset with the noisy scripted expert."),
+    "data": ("gcb.cli.data:Data", "Show, check, import or export a dataset."),
+    "expert": ("gcb.cli.collect:Expert", "Measure the success rate of the scripted expert."),
+    "train": ("gcb.cli.train:Train", "Train an agent on a dataset."),
+    "eval": ("gcb.cli.evaluate:Eval", "Measure an agent's success rate, given goal images or analogies."),
+    "held-out": ("gcb.cli.evaluate:HeldOut", "Measure an agent's action-prediction error on held-out data."),
+    "export": ("gcb.cli.evaluate:Export", "Export an agent to a directory for sharing, optionally with ONNX graphs."),
+    "analyse": ("gcb.cli.analysis:Analyse", "Analyse a run's representation: neighbours, map, analogy arithmetic."),
+    "report": ("gcb.cli.analysis:Report", "Write an HTML report about one or more runs."),
+    "explore": ("gcb.cli.explore:Explore", "Explore an agent in the browser."),
+    "sweep": ("gcb.cli.sweep:Sweep", "Train and evaluate a grid of methods, environments and seeds."),
+    "table": ("gcb.cli.sweep:Table", "Write tables of a sweep's results."),
+    "methods": ("gcb.cli.methods:Methods", "List the methods."),
+    "ablate": ("gcb.cli.methods:Ablate", "Train an ablation of GCB, or list the ablations."),
+    "reconstruct": ("gcb.cli.analysis:Reconstruct", "Write reconstructions and samples of an autoencoder."),
+    "theory": ("gcb.cli.theory:Theory", "Check the paper's propositions on small MDPs, exactly."),
+}
+"""The class and the summary of each command."""
+RESUMABLE = ("collect", "train", "sweep", "demo", "ablate")
+"""Commands that resume when they are run again."""
 
 
-def _world_options(image_size: int, video: bool, clips: Path | None) -> dict[str, Any]:
-    source = str(clips) if clips else "builtin" if video else None
-    return {"image_size": image_size, "video": source}
+def _command_type(arguments: Sequence[str]) -> Any:
+    """Return the union of commands that tyro parses.
+
+    Only the given command is imported, the others are summaries: most need PyTorch, which takes seconds to load.
+    """
+    given = arguments[0] if arguments else None
+    return reduce(or_, (_load(name, arguments) if name == given else _summary(name) for name in COMMANDS))
 
 
-@dataclass
-class Collect:
-    """Collect an offline dataset from the noisy scripted expert. The same command goes on where it was stopped."""
+def _load(name: str, arguments: Sequence[str]) -> Any:
+    module, _, cls = COMMANDS[name][0].partition(":")
+    if name == "train":
+        from gcb.cli.train import train_type
 
-    out: Path
-    """Folder of the dataset."""
-    env: str = "gcb/ButtonDrawer-v0"
-    """The world: gcb/Drawer-v0 or gcb/ButtonDrawer-v0."""
-    transitions: int = 50_000
-    """How many transitions, exactly."""
-    seed: int = 0
-    """The same seed gives the same bytes, whatever the number of workers."""
-    workers: int = 1
-    """Processes that play episodes; one per core is best."""
-    noise: float = 0.3
-    """Standard deviation of the noise on the expert's actions."""
-    image_size: int = 64
-    """Side of the images in pixels."""
-    video: bool = False
-    """Video distractors: moving natural images behind the scene."""
-    clips: Path | None = None
-    """Folder of own clips (mp4, avi, webm, …) for the video distractors, instead of the built-in ones."""
-
-    def run(self) -> None:
-        from gcb.data import CollectConfig, collect, describe, open_dataset
-
-        options = _world_options(self.image_size, self.video, self.clips)
-        config = CollectConfig(self.env, self.transitions, self.seed, self.noise, options)
-        done = collect(config, self.out, workers=self.workers)
-        if done.start_transitions == done.transitions:
-            Console().print(f"{done.path} is already complete.")
-        print_rows(describe(open_dataset(done.path)))
+        return train_type(arguments)
+    return Annotated[getattr(import_module(module), cls), subcommand(name)]  # pyright: ignore[reportInvalidTypeForm]
 
 
-@dataclass
-class Expert:
-    """Measure the scripted expert, with and without noise, on seeds that no dataset uses."""
-
-    env: str = "gcb/ButtonDrawer-v0"
-    """The world: gcb/Drawer-v0 or gcb/ButtonDrawer-v0."""
-    episodes: int = 300
-    """How many episodes."""
-    noise: float = 0.3
-    """Standard deviation of the noise on the actions."""
-    seed: int = 0
-    """Seed of the scenes and the noise."""
-    video_out: Path | None = None
-    """Also write a video (.mp4 or .gif) of six noise-free episodes."""
-    sheet_out: Path | None = None
-    """Also write a picture of scenes: state, goal, and an analogous pair."""
-    video: bool = False
-    """Video distractors behind the scene."""
-    clips: Path | None = None
-    """Folder of own clips for the video distractors."""
-
-    def run(self) -> None:
-        from gcb.envs.expert_media import expert_video, measure_expert, scene_sheet
-
-        options = _world_options(64, self.video, self.clips)
-        rates = measure_expert(self.env, self.episodes, self.noise, self.seed, **options)
-        rows = [("noise-free", str(rates.noise_free)), (f"noise {self.noise:g}", str(rates.noisy))]
-        rows += [(f"  {task}", str(rate)) for task, rate in rates.per_task.items()]
-        print_rows([*rows, ("mean steps", f"{rates.mean_steps:.1f}")], title=f"expert in {self.env}")
-        if self.video_out:
-            expert_video(self.env, self.video_out, 6, self.seed, **options)
-        if self.sheet_out:
-            scene_sheet(self.env, self.sheet_out, 4, self.seed, **options)
-
-
-@dataclass
-class Demo:
-    """From nothing to pictures, on built-in defaults."""
-
-    out: Path = field(default_factory=lambda: Path("demo"))
-    """Folder for everything that the demo makes."""
-
-    def run(self) -> None:
-        from gcb.cli.demo import demo
-
-        demo(self.out, Console())
-
-
-@dataclass
-class Theory:
-    """Check the paper's theory on small worlds where the metric can be computed exactly."""
-
-    out: Path = field(default_factory=lambda: Path("theory"))
-    """Folder for the verdicts and the figures."""
-    quick: bool = False
-    """Fewer worlds and steps: seconds instead of minutes."""
-
-    def run(self) -> None:
-        from gcb.theory import run
-
-        verdicts = run(self.out, quick=self.quick)
-        table = Table(title="verdicts", title_justify="left")
-        for name in ("source", "claim", "verdict", "cases", "largest violation"):
-            table.add_column(name)
-        for one in verdicts:
-            table.add_row(one.source, one.claim, one.word, str(one.cases), f"{one.largest_violation:.2g}")
-        Console().print(table)
-        Console().print(f"figures and verdicts: {self.out}")
-
-
-def _command(arguments: Sequence[str]) -> Any:
-    """All commands, as the union that tyro reads; `train` has the fields of the method and preset it is given."""
-    return (
-        Annotated[Demo, subcommand("demo")]
-        | Annotated[Collect, subcommand("collect")]
-        | Annotated[Data, subcommand("data")]
-        | Annotated[Expert, subcommand("expert")]
-        | train_subcommand(arguments)
-        | Annotated[Eval, subcommand("eval")]
-        | Annotated[HeldOut, subcommand("held-out")]
-        | Annotated[Export, subcommand("export")]
-        | Annotated[Analyse, subcommand("analyse")]
-        | Annotated[Report, subcommand("report")]
-        | Annotated[Explore, subcommand("explore")]
-        | Annotated[Sweep, subcommand("sweep")]
-        | Annotated[ResultTable, subcommand("table")]
-        | Annotated[Methods, subcommand("methods")]
-        | Annotated[Ablate, subcommand("ablate")]
-        | Annotated[Pictures, subcommand("pictures")]
-        | Annotated[Theory, subcommand("theory")]
-    )
+def _summary(name: str) -> Any:
+    return Annotated[make_dataclass(name, []), subcommand(name, description=COMMANDS[name][1])]  # pyright: ignore[reportInvalidTypeForm]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command; a `GCBError` is a message, not a traceback."""
+    """Run a command. A `GCBError` is printed as one line, without a traceback."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        about = "Goal-conditioned bisimulation."
-        tyro.cli(_command(arguments), prog="gcb", description=about, args=arguments).run()
+        about = "Goal-conditioned bisimulation: offline goal-conditioned RL from goal images and analogies."
+        tyro.cli(_command_type(arguments), prog="gcb", description=about, args=arguments).run()
     except GCBError as error:
         print(f"gcb: {error}", file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:  # the reader (head, less) has seen enough
+    except BrokenPipeError:  # the output was piped to `head` or the like
         sys.stderr.close()
         sys.exit(141)
     except KeyboardInterrupt:
-        keeps = arguments[:1] and arguments[0] in GOES_ON
-        print("gcb: stopped" + ("; the same command goes on where it was" if keeps else ""), file=sys.stderr)
+        resumable = arguments[:1] and arguments[0] in RESUMABLE
+        print("gcb: stopped" + ("; run the same command again to resume" if resumable else ""), file=sys.stderr)
         sys.exit(130)

@@ -36,8 +36,8 @@ class TrainConfig(Generic[MethodConfig]):
     batch_size: int = 256
     """Transitions per gradient step, over all microbatches."""
     microbatches: int = 1
-    """Split each batch into this many equal parts and average their gradients (gradient accumulation, less memory).
-    Under torchrun it is the number of processes. Pairs are formed and noise is sampled within a microbatch."""
+    """Split each batch into this many equal parts and average their gradients (gradient accumulation: less memory).
+    Under torchrun it is the number of processes. Pairs are formed within a microbatch."""
     learning_rate: float = 1e-4
     """Learning rate of the actor, critics and value network; the encoders' are set in method_config."""
     warmup_steps: int = 0
@@ -53,21 +53,21 @@ class TrainConfig(Generic[MethodConfig]):
     goals: GoalSampling = field(default_factory=GoalSampling)
     """Probabilities of the sources that goals are sampled from."""
     only_successful: bool = False
-    """Train only on episodes that reached their goal, according to the dataset's rewards. No effect on datasets that do
-    not record success."""
+    """Train only on episodes that reached their goal, according to the dataset's rewards.
+    No effect on datasets that do not record success."""
     p_absorbing: float = 0.0
-    """Probability that a sample is the last frame of a successful episode with a zero action, so that the policy learns
-    to stay at the goal. Use 0 where a zero action does not mean standing still."""
+    """Probability that a sample is the last frame of a successful episode with a zero action: how to stay at the goal.
+    Use 0 where a zero action does not mean standing still."""
     future_discount: float | None = None
     """Discount of the geometric distribution over future frames as goals; None for a uniform distribution."""
     random_shift: int = 4
     """Random-shift augmentation: maximum shift of images in pixels; 0 for none."""
     horizontal_flip: bool = False
-    """Flip images and actions horizontally in half of the samples. No effect where the environment does not define how
-    actions flip (`gcb.envs.adapters.Adapter.flipped_actions`)."""
+    """Flip images and actions horizontally in half of the samples.
+    No effect unless the environment's adapter defines how actions flip (Adapter.flipped_actions)."""
     channel_shuffle: bool = False
-    """Permute the colour channels at random, alike in all images of a sample. Not for tasks where colour matters; no
-    effect on images that are not RGB."""
+    """Permute the colour channels at random, alike in all images of a sample; no effect unless images are RGB.
+    Not for tasks where colour matters."""
     random_overlay: float = 0.0
     """Probability that a sample's images are blended with another image of the dataset (distractor robustness)."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"

@@ -27,8 +27,8 @@ def trained(name: str, path: Path) -> Path:
 @pytest.mark.parametrize("name", ["vae", "cc_vae"])
 def test_the_sheet_has_a_row_for_each_frame(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, data = trained(name, tmp_path / "run"), tiny_data_folder(tmp_path)
-    main(["pictures", str(run), "--data", str(data), "--out", str(tmp_path / "new" / "one.png"), "--rows", "3"])
-    assert "picture:" in capsys.readouterr().out
+    main(["reconstruct", str(run), "--data", str(data), "--out", str(tmp_path / "new" / "one.png"), "--rows", "3"])
+    assert "image:" in capsys.readouterr().out
     with Image.open(tmp_path / "new" / "one.png") as image:
         width, height = image.size
         shown = np.asarray(image.convert("RGB"))

@@ -13,7 +13,7 @@ from helpers.slide_env import ENV, HORIZON, PLANS
 from helpers.tiny import tiny_config, tiny_dataset
 
 from gcb.agent.agent import Agent, load
-from gcb.cli.learn import Eval
+from gcb.cli.evaluate import Eval
 from gcb.data import Dataset
 from gcb.envs.adapters import ADAPTERS, TabletopAdapter
 from gcb.envs.spec import EnvSpec

@@ -8,7 +8,7 @@ from helpers.tiny import tiny_data_folder, tiny_dataset
 
 from gcb.cli.main import main
 from gcb.errors import GCBError
-from gcb.runs.ablations import ABLATIONS, ablated_config, difference
+from gcb.runs.ablations import ABLATIONS, ablated_config, ablation_changes
 from gcb.runs.config import make_config
 from gcb.runs.run_dir import Run
 from gcb.training.trainer import Trainer
@@ -19,7 +19,7 @@ PAPER = [one.name for one in ABLATIONS.values() if one.figure != "components"]
 
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_one_field_and_no_more(name: str) -> None:
-    assert len(difference(name)) == 1
+    assert len(ablation_changes(name)) == 1
     one = ABLATIONS[name]
     reference = make_config("gcb") if one.reference is None else ablated_config(one.reference)
     assert len(differences(to_dict(reference), to_dict(ablated_config(name)))) == 1
@@ -27,7 +27,7 @@ def test_one_field_and_no_more(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PAPER if name not in ("both_l2", "no_gradient")])
 def test_the_papers_own_are_one_field_from_the_papers_preset_too(name: str) -> None:
-    assert len(difference(name, "paper")) == 1
+    assert len(ablation_changes(name, "paper")) == 1
 
 
 def test_the_appendix_is_complete() -> None:

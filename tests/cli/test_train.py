@@ -1,16 +1,17 @@
-"""`gcb train` and `gcb eval`: options of the method and the preset, and what they compose."""
+"""`gcb train` and `gcb eval`: options of the method and the preset, from a dataset to a table of results."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 import tyro
 from helpers.slide_env import ENV
 from helpers.tiny import tiny_config, tiny_dataset
 from rich.console import Console
-from tyro.conf import subcommand
 
-from gcb.cli.learn import Eval, Train, results_table, train_subcommand
+from gcb.cli.evaluate import results_table
+from gcb.cli.main import _command_type
+from gcb.cli.train import Train
 from gcb.data import Dataset, write_dataset
 from gcb.errors import GCBError
 from gcb.runs.config import make_config, write_config
@@ -18,72 +19,78 @@ from gcb.runs.run_dir import read_results
 from gcb.training.loggers import read_metrics
 
 
-def parsed(*arguments: str) -> Any:
-    kind = Annotated[Eval, subcommand("eval")] | train_subcommand(arguments)
-    return tyro.cli(kind, args=arguments)
+def parse(*arguments: str) -> Any:
+    return tyro.cli(_command_type(arguments), args=arguments)
 
 
-def test_the_preset_and_the_method_give_the_defaults() -> None:
-    command = parsed("train", "--data", "d", "--out", "r", "--method", "gcbc", "--preset", "smoke")
+def test_preset_and_method_set_the_defaults() -> None:
+    command = parse("train", "--data", "d", "--out", "r", "--method", "gcbc", "--preset", "smoke")
     assert isinstance(command, Train)
     assert command.config == make_config("gcbc", "smoke")
     assert (command.data, command.out) == (Path("d"), Path("r"))
 
 
 def test_every_setting_is_an_option() -> None:
-    command = parsed(
-        *["train", "--data", "d", "--out", "r", "--method=bc", "--preset=smoke", "--seed", "4"],
+    command = parse(
+        *["train", "--data", "d", "--out", "r", "--method=gcbc", "--preset=smoke", "--seed", "4"],
         *["--iql.expectile", "0.8", "--method-config.size", "16", "--minutes", "2.5", "--goals.p_original", "0.5"],
     )
     changes = {"seed": 4, "iql": {"expectile": 0.8}, "method_config": {"size": 16}, "minutes": 2.5}
     assert command.config == make_config("gcbc", "smoke", changes)
 
 
-def test_a_runs_settings_can_be_taken_over(tmp_path: Path) -> None:
+def test_settings_of_a_run_can_be_reused(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     write_config(path, make_config("gcbc", "smoke", {"seed": 9}))
-    command = parsed("train", "--data", "d", "--out", "r", "--settings", str(path), "--steps", "7")
+    command = parse("train", "--data", "d", "--out", "r", "--settings", str(path), "--steps", "7")
     assert command.config == make_config("gcbc", "smoke", {"seed": 9, "steps": 7})
-    with pytest.raises(GCBError, match=r"--method is 'gcb', but .* is a configuration of 'bc'"):
-        parsed("train", "--data", "d", "--out", "r", "--settings", str(path), "--method", "gcb")
+    with pytest.raises(GCBError, match=r"--method is 'gcb', but .* is a configuration of 'gcbc'"):
+        parse("train", "--data", "d", "--out", "r", "--settings", str(path), "--method", "gcb")
+
+
+def test_settings_of_gcb_0_1_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("method: gcb\ngradient_clip: 1.0\n")
+    with pytest.raises(GCBError, match="gradient_clip is not a setting"):
+        parse("train", "--data", "d", "--out", "r", "--settings", str(path))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "gcbb"], "There is no method 'gcbb'; did you mean gcb?"),
+        (["--method", "gcbb"], "no method 'gcbb'; did you mean"),
         (["--preset", "large"], "There is no preset 'large'"),
         (["--preset", "smoke", "--iql.expectile", "2"], "iql.expectile is 2.0"),
     ],
 )
-def test_what_does_not_fit_is_named(arguments: list[str], message: str) -> None:
+def test_invalid_options_are_named(arguments: list[str], message: str) -> None:
     with pytest.raises(GCBError) as error:
-        parsed("train", "--data", "d", "--out", "r", *arguments)
+        parse("train", "--data", "d", "--out", "r", *arguments)
     assert message in str(error.value)
 
 
 def test_help_explains_every_field(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parsed("train", "--help")
+        parse("train", "--help")
     text = " ".join(capsys.readouterr().out.split())
     for option in ("--steps", "--iql.temperature", "--goals.p_future", "--method-config.size", "--random-shift"):
         assert option in text
-    assert "Gradient steps." in text
+    assert "Number of gradient steps." in text
 
 
-def test_from_data_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_and_eval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = Dataset.from_arrays(**tiny_dataset().arrays(), config={"env": ENV, "options": {"check_actions": False}})
     write_dataset(data, tmp_path / "data")
     write_config(tmp_path / "config.yaml", tiny_config("goal_agnostic_bc", steps=4, checkpoint_every=2))
     common = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--quiet"]
-    train = parsed("train", "--settings", str(tmp_path / "config.yaml"), *common, "--eval-every", "4")
+    train = parse("train", "--settings", str(tmp_path / "config.yaml"), *common, "--eval-every", "4")
     train.eval_episodes = 3
     train.run()
     assert "is finished: 4 steps" in " ".join(capsys.readouterr().out.split())
     assert [row["step"] for row in read_metrics(tmp_path / "run") if "eval_goal" in row] == [4]
     train.run()
-    assert "was finished already: 4 steps" in " ".join(capsys.readouterr().out.split())
-    parsed("eval", str(tmp_path / "run"), "--episodes", "4", "--modes", "goal", "loose", "--no-videos").run()
+    assert "was already finished: 4 steps" in " ".join(capsys.readouterr().out.split())
+    parse("eval", str(tmp_path / "run"), "--episodes", "4", "--modes", "goal", "loose", "--no-videos").run()
     printed = capsys.readouterr().out
     assert "at the end" in printed
     assert "loose" in printed
@@ -98,18 +105,18 @@ def test_from_data_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("options", "preset", "hint"),
     [({"video": "builtin"}, "laptop", True), ({"video": "builtin"}, "laptop_video", False), ({}, "laptop", False)],
 )
-def test_data_with_video_is_told_of_its_preset(
+def test_a_dataset_with_video_distractors_prompts_a_hint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, str], preset: str, hint: bool
 ) -> None:
     data = Dataset.from_arrays(**tiny_dataset().arrays(), config={"env": ENV, "options": options})
     write_dataset(data, tmp_path / "data")
     common = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--quiet"]
     small = ["--steps", "1", "--warmup-steps", "0", "--batch-size", "4", "--method-config.size", "8"]
-    parsed("train", "--method", "goal_agnostic_bc", "--preset", preset, *common, *small).run()
+    parse("train", "--method", "goal_agnostic_bc", "--preset", preset, *common, *small).run()
     assert ("--preset laptop_video" in " ".join(capsys.readouterr().err.split())) is hint
 
 
-def test_an_empty_table_is_possible() -> None:
+def test_results_table_may_be_empty() -> None:
     console = Console(record=True, width=80)
     console.print(results_table({}))
     assert "at any step" in console.export_text()
