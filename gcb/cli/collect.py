@@ -42,8 +42,8 @@ class Collect:
         options = _env_options(self.image_size, self.video, self.clips)
         config = CollectConfig(self.env, self.transitions, self.seed, self.noise, options)
         result = collect(config, self.out, workers=self.workers)
-        if result.kept == result.transitions:
-            Console().print(f"{result.path} was already complete.")
+        if result.start_transitions == result.transitions:
+            Console().print(f"{result.path} is already complete.")
         print_rows(describe(open_dataset(result.path)))
 
 

@@ -33,7 +33,7 @@ def test_preset_and_method_set_the_defaults() -> None:
 def test_every_setting_is_an_option() -> None:
     command = parse(
         *["train", "--data", "d", "--out", "r", "--method=gcbc", "--preset=smoke", "--seed", "4"],
-        *["--iql.expectile", "0.8", "--method-config.size", "16", "--minutes", "2.5", "--goals.p_original", "0.5"],
+        *["--iql.expectile", "0.8", "--method-config.size", "16", "--minutes", "2.5", "--goals.p-original", "0.5"],
     )
     changes = {"seed": 4, "iql": {"expectile": 0.8}, "method_config": {"size": 16}, "minutes": 2.5}
     assert command.config == make_config("gcbc", "smoke", changes)
@@ -73,7 +73,7 @@ def test_help_explains_every_field(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse("train", "--help")
     text = " ".join(capsys.readouterr().out.split())
-    for option in ("--steps", "--iql.temperature", "--goals.p_future", "--method-config.size", "--random-shift"):
+    for option in ("--steps", "--iql.temperature", "--goals.p-future", "--method-config.size", "--random-shift"):
         assert option in text
     assert "Number of gradient steps." in text
 

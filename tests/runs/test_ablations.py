@@ -1,4 +1,4 @@
-"""Every ablation is one field away from what it is compared with, and can be trained."""
+"""Every ablation differs from its reference in one setting, and can be trained."""
 
 from pathlib import Path
 
@@ -14,45 +14,47 @@ from gcb.runs.run_dir import Run
 from gcb.training.trainer import Trainer
 from gcb.utils.dataclass_io import differences, to_dict
 
-PAPER = [one.name for one in ABLATIONS.values() if one.figure != "components"]
+PAPER = [ablation.name for ablation in ABLATIONS.values() if ablation.figure != "components"]
 
 
 @pytest.mark.parametrize("name", ABLATIONS)
-def test_one_field_and_no_more(name: str) -> None:
+def test_an_ablation_changes_one_setting(name: str) -> None:
     assert len(ablation_changes(name)) == 1
-    one = ABLATIONS[name]
-    reference = make_config("gcb") if one.reference is None else ablated_config(one.reference)
+    ablation = ABLATIONS[name]
+    reference = make_config("gcb") if ablation.reference is None else ablated_config(ablation.reference)
     assert len(differences(to_dict(reference), to_dict(ablated_config(name)))) == 1
 
 
 @pytest.mark.parametrize("name", [name for name in PAPER if name not in ("both_l2", "no_gradient")])
-def test_the_papers_own_are_one_field_from_the_papers_preset_too(name: str) -> None:
+def test_the_papers_ablations_change_one_setting_of_the_paper_preset(name: str) -> None:
     assert len(ablation_changes(name, "paper")) == 1
 
 
-def test_the_appendix_is_complete() -> None:
-    figures = {one.figure for one in ABLATIONS.values()} - {"components"}
+def test_all_ablations_of_the_appendix_exist() -> None:
+    figures = {ablation.figure for ablation in ABLATIONS.values()} - {"components"}
     assert figures == {"ablatedim", "ablateground", "ablatemetric", "ablateCG", "ablatedecoder", "ablatedynamics"}
-    sizes = {one.changes["method_config"]["size"] for one in ABLATIONS.values() if one.figure == "ablatedim"}
+    sizes = {
+        ablation.changes["method_config"]["size"] for ablation in ABLATIONS.values() if ablation.figure == "ablatedim"
+    }
     assert sizes | {make_config("gcb").method_config.size} == {32, 64, 128, 256, 512}
-    assert {one.env for one in ABLATIONS.values() if one.figure == "ablatedim"} == {"drawer"}
-    assert {one.env for one in ABLATIONS.values() if one.figure != "ablatedim"} == {"button_drawer"}
+    assert {ablation.env for ablation in ABLATIONS.values() if ablation.figure == "ablatedim"} == {"drawer"}
+    assert {ablation.env for ablation in ABLATIONS.values() if ablation.figure != "ablatedim"} == {"button_drawer"}
 
 
 @pytest.mark.parametrize("name", ABLATIONS)
-def test_each_takes_a_step(name: str) -> None:
+def test_an_ablation_can_be_trained(name: str) -> None:
     config = make_config("gcb", "smoke", {"device": "cpu", "batch_size": 8, **ABLATIONS[name].changes})
     trainer = Trainer(config, tiny_dataset(), torch.device("cpu"))
-    figures = trainer.learner.step(trainer._next_frames(), 0)
-    assert all(torch.isfinite(value) for value in figures.values())
+    metrics = trainer.learner.step(trainer.next_batch(), 0)
+    assert all(torch.isfinite(value) for value in metrics.values())
 
 
-def test_changes_of_the_training_apply_too() -> None:
+def test_further_changes_apply() -> None:
     config = ablated_config("ungrounded", changes={"seed": 3, "steps": 200})
     assert (config.seed, config.steps, config.method_config.grounded) == (3, 200, False)
 
 
-def test_what_is_no_ablation_is_named() -> None:
+def test_unknown_and_empty_ablations_are_refused() -> None:
     with pytest.raises(GCBError, match=r"There is no ablation 'ungroundd'; did you mean ungrounded\?"):
         ablated_config("ungroundd")
     with pytest.raises(GCBError, match="In the preset paper the ablation no_gradient changes nothing"):
@@ -71,7 +73,7 @@ def test_the_command_lists_and_trains(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "grounded" in capsys.readouterr().out
 
 
-def test_the_command_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_needs_data_and_out(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["ablate", "ungrounded"])
     assert "gcb ablate NAME --data DIR --out RUN" in capsys.readouterr().err
