@@ -33,12 +33,11 @@ def test_the_papers_ablations_change_one_setting_of_the_paper_preset(name: str) 
 def test_all_ablations_of_the_appendix_exist() -> None:
     figures = {ablation.figure for ablation in ABLATIONS.values()} - {"components"}
     assert figures == {"ablatedim", "ablateground", "ablatemetric", "ablateCG", "ablatedecoder", "ablatedynamics"}
-    sizes = {
-        ablation.changes["method_config"]["size"] for ablation in ABLATIONS.values() if ablation.figure == "ablatedim"
-    }
+    dimensions = [ablation for ablation in ABLATIONS.values() if ablation.figure == "ablatedim"]
+    sizes = {ablation.changes["method_config"]["size"] for ablation in dimensions}
     assert sizes | {make_config("gcb").method_config.size} == {32, 64, 128, 256, 512}
-    assert {ablation.env for ablation in ABLATIONS.values() if ablation.figure == "ablatedim"} == {"drawer"}
-    assert {ablation.env for ablation in ABLATIONS.values() if ablation.figure != "ablatedim"} == {"button_drawer"}
+    assert {ablation.env for ablation in dimensions} == {"drawer"}
+    assert {ablation.env for ablation in ABLATIONS.values() if ablation not in dimensions} == {"button_drawer"}
 
 
 @pytest.mark.parametrize("name", ABLATIONS)
