@@ -7,7 +7,7 @@ Episodes from other sources are mappings of arrays. For T transitions:
     rewards        (T,)        1 where the episode's own goal is reached, 0 elsewhere
     terminated     (T,)        bool: the episode's own goal is reached and the episode ends
     goal           (…)         an observation that shows the goal
-    states         (T + 1, D)  ground-truth state of each observation; goal_state (D,) is that of the goal
+    states         (T + 1, D)  hidden state of each observation; goal_state (D,) is that of the goal
     task           str         name of the task
     success        bool        whether the goal was reached
     scene          mapping     numbers that describe the scene, by name

@@ -46,7 +46,7 @@ class Dataset:
     episode_goal_frame: np.ndarray
     """(E,) index of the frame that shows the goal; -1 if there is none."""
     states: np.ndarray | None = None
-    """(F, D) ground-truth state of each frame."""
+    """(F, D) hidden state of each frame, for analyses."""
     rewards: np.ndarray | None = None
     """(N,) rewards for the episode's own goal."""
     episode_task: np.ndarray | None = None

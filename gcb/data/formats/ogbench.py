@@ -6,7 +6,7 @@
     terminals         0    0    0    1    0        1 at the last observation, whether or not a goal was reached
 
 Four rows are thus three transitions. NAME.npz is for training, NAME-val.npz beside it for validation. Other arrays
-with as many rows (qpos, qvel, button_states) become the ground-truth states. Everything else in a dataset (goals,
+with as many rows (qpos, qvel, button_states) become the hidden states. Everything else in a dataset (goals,
 rewards, tasks) is exported under names that start with gcb_, which OGBench's own loader ignores.
 """
 
