@@ -201,10 +201,12 @@ def test_missing_checkpoints_failures_deletion_and_lost_connections_are_shown(
     with serving(loader) as url:
         page = visit(url + TASK)
         page.wait_for_selector("text=No checkpoint yet")
+        page.evaluate("location.hash = '#scene=4&example=6'")  # no reason for an error, even before the agent is loaded
         (path / "checkpoint.json").write_text("{}")
         page.wait_for_selector("text=This run cannot be loaded")
         (tmp_path / "checkpoint.json").rename(path / "checkpoint.json")
         page.wait_for_selector(READY)
+        assert page.is_hidden("#notice")
         wait_until_loaded(loader)
         shutil.rmtree(path)
         page.wait_for_selector("text=was deleted")
