@@ -87,14 +87,18 @@ class LocalPool:
     def finished(self) -> Iterator[Finished]:
         for entry in list(self._running):
             job, _, process, receiver = entry
-            if process.exitcode is None:
+            # A process with a long message ends only when the message is read.
+            if process.exitcode is None and not receiver.poll():
                 continue
             self._running.remove(entry)
             try:
-                yield Finished(job, receiver.recv())
+                finished = Finished(job, receiver.recv())
+                process.join()
             except EOFError:
-                yield Finished(job, self._cause_of_death(job, process.exitcode), died=True)
+                process.join()
+                finished = Finished(job, self._cause_of_death(job, process.exitcode or 0), died=True)
             receiver.close()
+            yield finished
 
     def stop(self, timeout: float) -> None:
         processes = [process for _, _, process, _ in self._running]

@@ -100,11 +100,7 @@ class RayPool:
                 self.close()
                 if attempt == 1:
                     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-                    if address == LOCAL:
-                        raise GCBError(f"Ray could not be started on this machine: {reason}") from error
-                    raise GCBError(
-                        f"there is no Ray at {address!r} ({reason}); accepted: local, auto, host:port."
-                    ) from error
+                    raise GCBError(f"ray is {address!r}: {reason}; accepted: local, auto, host:port.") from error
 
     def _local_settings(self) -> dict[str, Any]:
         root = tempfile.gettempdir()

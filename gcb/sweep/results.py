@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,24 +70,19 @@ def run_rows(path: Path, modes: Iterable[str] = ()) -> Iterator[Row]:
             evaluation = {"gcb_version": result["gcb"], "eval_seed": result["seed"]}
             evaluation["eval_temperature"] = result["eval_temperature"]
             for task, rates in ((ALL, result["all"]), *result["tasks"].items()):
-                yield Row(mode=mode, task=task, **_counts(rates), **evaluation, **common)
+                any_step, at_end = rates["any_step"], rates["at_end"]
+                counts = {"episodes": any_step["of"], "successes": any_step["successes"]}
+                counts["successes_at_end"] = at_end["successes"]
+                yield Row(mode=mode, task=task, **counts, **evaluation, **common)
         except (KeyError, TypeError, AttributeError) as error:
             raise GCBError(f"{path}: the evaluation in mode {mode!r} is damaged ({error!r})") from error
     if evaluation and not method_named(run.config.method).supports_analogy:
-        none = {"episodes": 0, "successes": 0, "successes_at_end": 0}
+        zeros = {"episodes": 0, "successes": 0, "successes_at_end": 0}
         for mode in (mode for mode in modes if mode != "goal"):
-            yield Row(mode=mode, task=ALL, **none, **evaluation, **common)
+            yield Row(mode=mode, task=ALL, **zeros, **evaluation, **common)
 
 
 def config_hash(config: TrainConfig[Any]) -> str:
     """Hash a configuration without its seed: equal for all seeds of one setting."""
     values = {name: value for name, value in to_dict(config).items() if name != "seed"}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:HASH_DIGITS]
-
-
-def _counts(rates: Mapping[str, Any]) -> dict[str, int]:
-    return {
-        "episodes": rates["any_step"]["of"],
-        "successes": rates["any_step"]["successes"],
-        "successes_at_end": rates["at_end"]["successes"],
-    }

@@ -3,6 +3,8 @@
 import os
 import signal
 import textwrap
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from helpers.small_sweeps import checkpoint_step, gcb, sweep_args, wait_until, w
 
 from gcb.errors import GCBError
 from gcb.report.rows import read_rows
+from gcb.sweep.pools import Finished, LocalPool
+from gcb.sweep.sweep_dir import SweepDir
 from gcb.utils.files import directory_lock
 
 RUN = "slide-goal_agnostic_bc-s0"
@@ -96,3 +100,30 @@ def test_workers_import_plugins(tmp_path: Path, data_root: Path, start_gcb, monk
     assert process.returncode == 2
     assert errors.decode().startswith("gcb: GCB_PLUGINS names 'not_there'")
     assert "Traceback" not in errors.decode()
+
+
+@dataclass(frozen=True)
+class FakeJob:
+    """A job that fails with a message, or ends its process."""
+
+    message: str
+    name = "fake"
+
+    def run(self, workers: int = 1) -> None:
+        if not self.message:
+            os._exit(3)
+        raise GCBError(self.message)
+
+
+@pytest.mark.parametrize("message", ["no luck", "x" * 200_000, ""])
+def test_the_reason_of_a_failure_reaches_the_sweep(tmp_path: Path, data_root: Path, message: str) -> None:
+    sweep_dir = SweepDir(tmp_path / "out")
+    with sweep_dir.lock(), closing(LocalPool(sweep_dir, workers=2)) as pool:
+        pool.start(FakeJob(message))  # pyright: ignore[reportArgumentType]
+        assert pool.has_room()
+        assert not pool.has_room(2)
+        results: list[Finished] = []
+        wait_until(lambda: bool(results.extend(pool.finished()) or results))
+    assert results[0].died == (not message)
+    assert results[0].error == message or "exited with code 3" in str(results[0].error)
+    assert "process" in sweep_dir.log("fake").read_text()

@@ -79,6 +79,6 @@ def test_a_ray_that_does_not_start_is_tried_again_and_reported(
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(ray, "init", slow)
     assert gcb(*sweep_args(tmp_path / "out", data_root, "--ray", "local")) == 2
-    assert "Ray could not be started on this machine: The current node timed out" in capsys.readouterr().err
+    assert "ray is 'local': The current node timed out" in capsys.readouterr().err
     assert len(set(tries)) == 3
     assert not list(temporary.iterdir())
