@@ -5,6 +5,7 @@ The caller selects the tasks and scenes to show, at random by its seed; failures
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -63,7 +64,8 @@ def map_figure(dataset: Dataset | None, tasks: Tasks, positions: np.ndarray, sho
     figure = Figure(figsize=(11, 6.6))
     ax = figure.add_axes((0.235, 0.1, 0.53, 0.86))
     names = sorted(set(tasks.task))
-    style = {"vmin": tasks.value.min(), "vmax": tasks.value.max(), "cmap": "viridis", "s": 14, "lw": 0, "alpha": 0.85}
+    limits = {"vmin": tasks.value.min(), "vmax": tasks.value.max()}
+    style: dict[str, Any] = {**limits, "cmap": "viridis", "s": 14, "lw": 0, "alpha": 0.85}
     for name, marker in zip(names, MARKERS * len(names), strict=False):
         rows = tasks.task == name
         points = ax.scatter(*positions[rows].T, c=tasks.value[rows], marker=marker, **style)

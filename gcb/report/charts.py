@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -12,7 +13,13 @@ from gcb.report.run_groups import RunGroup
 MAX_POINTS = 300
 TICK_STEPS = (1, 2, 2.5, 5, 10)
 INK, GRID = "#5c6670", "#e3e1dc"
-STYLE = {"svg.fonttype": "none", "svg.hashsalt": "gcb", "font.size": 11, "axes.edgecolor": GRID, "text.color": INK}
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gcb",
+    "font.size": 11,
+    "axes.edgecolor": GRID,
+    "text.color": INK,
+}
 """A fixed salt makes the SVG deterministic; text stays text."""
 
 
@@ -24,12 +31,12 @@ def curve_chart(groups: Sequence[RunGroup], metric: str) -> bytes | None:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(3.6, 2.4), layout="constrained")
         ax = figure.subplots()
-        for group, curve in curves:
-            every = -(-len(curve[0]) // MAX_POINTS)
-            steps, mean, half = (None if column is None else column[::every] for column in curve)
-            ax.plot(steps, mean, color=group.colour, lw=1.6, marker="o" if len(steps) == 1 else "")
+        for group, (steps, mean, half) in curves:
+            thin = slice(None, None, -(-len(steps) // MAX_POINTS))
+            x, y = steps[thin], mean[thin]
+            ax.plot(x, y, color=group.colour, lw=1.6, marker="o" if len(steps) == 1 else "")
             if half is not None:
-                ax.fill_between(steps, mean - half, mean + half, color=group.colour, alpha=0.16, lw=0)
+                ax.fill_between(x, y - half[thin], y + half[thin], color=group.colour, alpha=0.16, lw=0)
         ax.set_xlim(left=0)
         ax.xaxis.set(major_formatter=EngFormatter(sep=""), major_locator=MaxNLocator(4, steps=TICK_STEPS))
         ax.yaxis.set_major_locator(MaxNLocator(4, steps=TICK_STEPS))
