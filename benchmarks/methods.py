@@ -1,9 +1,9 @@
-"""A training step of every method against GCB's, at the same encoder."""
+"""A training step of every method against GCB's, with the same encoder."""
 
 import torch
 
 from benchmarks.rows import Row, cpu_medians
-from benchmarks.training import random_pictures
+from benchmarks.training import random_images
 from gcb.methods import METHODS
 from gcb.models.networks import parameter_count
 from gcb.runs.config import make_config
@@ -14,8 +14,8 @@ LIMIT = 2.5
 
 
 def run() -> list[Row]:
-    """Sampling and augmentation included; the preset is laptop, its batch and encoder the same for all."""
-    data = random_pictures()
+    """Measure steps with sampling and augmentation, in the preset laptop with the same batch and encoder for all."""
+    data = random_images()
     trainers = {
         name: Trainer(make_config(name, "laptop", {"device": "cpu"}), data, torch.device("cpu")) for name in METHODS
     }

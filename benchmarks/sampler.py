@@ -1,4 +1,4 @@
-"""Sampling a batch against copying as many bytes at random from memory."""
+"""Sampling a batch against copying as many random images in memory."""
 
 import tempfile
 from pathlib import Path
@@ -14,10 +14,10 @@ ROUNDS = 60
 
 
 def run() -> list[Row]:
-    """The time of a batch of 256 (s, s', g) from memory maps over that of copying 768 random images in memory."""
+    """Compare sampling 256 (s, s', g) from memory maps with copying 768 random images in memory."""
     data = _images()
-    with tempfile.TemporaryDirectory() as folder:
-        stored = write_dataset(data, Path(folder) / "data")
+    with tempfile.TemporaryDirectory() as directory:
+        stored = write_dataset(data, Path(directory) / "data")
         sampler = Sampler(stored, GoalSampling(), np.random.default_rng(0))
         rng, into = np.random.default_rng(1), np.empty((3 * BATCH, *data.frames.shape[1:]), np.uint8)
         sampling, copying = interleaved(
@@ -30,12 +30,12 @@ def run() -> list[Row]:
 
 
 def _copy(frames: np.ndarray, index: np.ndarray, into: np.ndarray) -> None:
-    """The fastest way that numpy has: one call, into memory that is there already."""
+    """Copy the fastest way in numpy: one call, into existing memory."""
     frames.take(index, axis=0, out=into, mode="clip")
 
 
 def _images() -> Dataset:
-    """Ten thousand transitions with 64×64 images, 125 MB: more than fits into a processor's cache."""
+    """Return ten thousand transitions with 64×64 images, 125 MB: more than a processor's cache."""
     rng = np.random.default_rng(0)
     frames = rng.integers(256, size=(EPISODES * (LENGTH + 2), 64, 64, 3), dtype=np.uint8)
     first = np.arange(EPISODES) * (LENGTH + 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.tiny import tiny_config, tiny_data_folder
+from helpers.tiny import tiny_config, write_tiny_dataset
 from PIL import Image
 
 from gcb.analysis import analyse as module
@@ -106,7 +106,7 @@ def test_a_method_without_phi_uses_differences_of_psi(directory: Path, capsys: p
 
 
 def test_data_of_an_unknown_environment(tmp_path: Path) -> None:
-    data = tiny_data_folder(tmp_path)
+    data = write_tiny_dataset(tmp_path)
     train(tiny_config(steps=2), data, tmp_path / "run", quiet=True)
     numbers = analyse(tmp_path / "run", size=SMALL, workers=1, quiet=True)
     assert numbers["skipped"] == {"arithmetic": "there are no fresh scenes of an unknown environment"}
@@ -134,10 +134,10 @@ def test_invalid_paths_and_sizes_are_named(directory: Path, tmp_path: Path, caps
 
 
 def test_data_of_another_shape_or_moved(directory: Path, tmp_path: Path) -> None:
-    other = tiny_data_folder(tmp_path, size=40)
+    other = write_tiny_dataset(tmp_path, size=40)
     with pytest.raises(GCBError, match=r"has observations \(40, 40, 3\); .* was trained on \(32, 32, 3\)"):
         analyse(directory / "gcb", other, size=SMALL)
-    data = tiny_data_folder(tmp_path / "b")
+    data = write_tiny_dataset(tmp_path / "b")
     train(tiny_config(steps=2), data, tmp_path / "run", quiet=True)
     data.rename(tmp_path / "moved")
     with pytest.raises(GCBError, match=r"no longer at .*--data"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.tiny import SIZE, tiny_config, tiny_data_folder, tiny_dataset
+from helpers.tiny import SIZE, tiny_config, write_tiny_dataset, tiny_dataset
 from PIL import Image
 
 import gcb
@@ -26,7 +26,7 @@ def trained(name: str, path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["vae", "cc_vae"])
 def test_the_sheet_has_a_row_for_each_frame(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, data = trained(name, tmp_path / "run"), tiny_data_folder(tmp_path)
+    run, data = trained(name, tmp_path / "run"), write_tiny_dataset(tmp_path)
     main(["reconstruct", str(run), "--data", str(data), "--out", str(tmp_path / "new" / "one.png"), "--rows", "3"])
     assert "image:" in capsys.readouterr().out
     with Image.open(tmp_path / "new" / "one.png") as image:

@@ -1,4 +1,4 @@
-"""A dataset and a configuration small enough that a whole training run takes a second."""
+"""A dataset and a configuration so small that a whole training run takes a second."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gcb.data import Dataset, open_dataset, write_dataset
+from gcb.data import Dataset, write_dataset
 from gcb.runs.config import TrainConfig, make_config
 
 SIZE = 32
@@ -17,16 +17,16 @@ def tiny_dataset(episodes: int = 6, size: int = SIZE, actions: int = 2, seed: in
     rng = np.random.default_rng(seed)
     frames, moves, rewards, first, goals, lengths = [], [], [], [], [], []
     for _ in range(episodes):
-        place, goal = rng.permutation(size - 4)[:2]
-        steps = int(abs(place - goal))
+        position, goal = rng.permutation(size - 4)[:2]
+        steps = int(abs(position - goal))
         first.append(len(frames))
         for _ in range(steps):
-            frames.append(picture(rng, place, size))
-            direction = np.sign(goal - place)
+            frames.append(bar_image(rng, position, size))
+            direction = np.sign(goal - position)
             moves.append([float(direction), *rng.uniform(-1, 1, actions - 1)])
-            place += direction
-            rewards.append(float(place == goal))
-        frames += [picture(rng, place, size), picture(rng, goal, size)]
+            position += direction
+            rewards.append(float(position == goal))
+        frames += [bar_image(rng, position, size), bar_image(rng, goal, size)]
         goals.append(len(frames) - 1)
         lengths.append(steps)
     return Dataset.from_arrays(
@@ -40,18 +40,19 @@ def tiny_dataset(episodes: int = 6, size: int = SIZE, actions: int = 2, seed: in
     )
 
 
-def picture(rng: np.random.Generator, place: int, size: int) -> np.ndarray:
+def bar_image(rng: np.random.Generator, position: int, size: int) -> np.ndarray:
     image = rng.integers(0, 100, size=(size, size, 3), dtype=np.uint8)
-    image[:, place : place + 4] += 150
+    image[:, position : position + 4] += 150
     return image
 
 
 def tiny_config(method: str = "gcb", **changes: Any) -> TrainConfig[Any]:
-    """A run of twelve steps; nested settings are given as mappings."""
+    """Return the configuration of a run of twelve steps; nested settings are mappings."""
     defaults: Mapping[str, Any] = {"steps": 12, "batch_size": 8, "log_every": 4, "checkpoint_every": 5, "device": "cpu"}
     return make_config(method, "smoke", {**defaults, **changes})
 
 
-def tiny_data_folder(folder: Path, **settings: Any) -> Path:
-    """A tiny dataset on disk."""
-    return open_dataset(write_dataset(tiny_dataset(**settings), folder / "data").path or folder).path or folder
+def write_tiny_dataset(path: Path, **settings: Any) -> Path:
+    """Write a tiny dataset to `path`/data and return its directory."""
+    write_dataset(tiny_dataset(**settings), path / "data")
+    return path / "data"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.tiny import tiny_data_folder, tiny_dataset
+from helpers.tiny import tiny_dataset, write_tiny_dataset
 
 from gcb.cli.main import main
 from gcb.errors import GCBError
@@ -64,7 +64,7 @@ def test_the_command_lists_and_trains(tmp_path: Path, capsys: pytest.CaptureFixt
     main(["ablate", "--list"])
     printed = capsys.readouterr().out
     assert all(name in printed for name in ABLATIONS)
-    data, out = tiny_data_folder(tmp_path), tmp_path / "run"
+    data, out = write_tiny_dataset(tmp_path), tmp_path / "run"
     words = ["--data", str(data), "--out", str(out), "--preset", "smoke", "--steps", "2", "--seed", "5", "--quiet"]
     main(["ablate", "ungrounded", *words])
     config = Run(out).config
