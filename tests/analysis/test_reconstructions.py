@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.tiny import SIZE, tiny_config, write_tiny_dataset, tiny_dataset
+from helpers.tiny import SIZE, tiny_config, tiny_dataset, write_tiny_dataset
 from PIL import Image
 
 import gcb
