@@ -1,1 +1,1 @@
-"""Helpers that know nothing of reinforcement learning: files, processes, statistics, media."""
+"""Helpers that are not specific to reinforcement learning: files, processes, statistics, media."""

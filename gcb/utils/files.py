@@ -1,4 +1,4 @@
-"""Files that are either wholly there or not at all, whatever happens in between."""
+"""Files and directories that are written completely or not at all, and locks."""
 
 import fcntl
 import hashlib
@@ -19,9 +19,9 @@ CHUNK = 1 << 20
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of `path` only when the block ends well.
+    """Open a binary file that replaces `path` if the block succeeds.
 
-    The bytes reach the disk before the name does, so that a power cut leaves the old file or the new one.
+    Its content is on disk before it is renamed, so that a power cut leaves either the old file or the new one.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -37,7 +37,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write the whole of a small file."""
+    """Write a small file."""
     with atomic_file(path) as handle:
         handle.write(content)
 
@@ -58,7 +58,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def read_yaml(path: str | os.PathLike[str]) -> Any:
-    """The plain values in a YAML file. Never executes anything."""
+    """Read the plain values of a YAML file; tags that would execute code are refused."""
     try:
         return yaml.safe_load(Path(path).read_bytes())
     except OSError as error:
@@ -68,14 +68,14 @@ def read_yaml(path: str | os.PathLike[str]) -> Any:
 
 
 def sync(handle: IO[bytes]) -> None:
-    """Return only when the file's bytes are on the disk."""
+    """Wait until a file's content is on disk."""
     handle.flush()
     os.fsync(handle.fileno())
 
 
-def sync_directory(folder: str | os.PathLike[str]) -> None:
-    """Return only when the folder's names (renames, new files) are on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync_directory(path: str | os.PathLike[str]) -> None:
+    """Wait until the names in a directory (new files, renames) are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -83,7 +83,7 @@ def sync_directory(folder: str | os.PathLike[str]) -> None:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """The SHA-256 of a file as hexadecimal digits, without reading it into memory at once."""
+    """Return the SHA-256 of a file in hexadecimal, read in chunks."""
     digest = hashlib.sha256()
     with open(path, "rb") as handle:
         while chunk := handle.read(CHUNK):
@@ -92,26 +92,26 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def directory_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold a folder for this process alone.
+def directory_lock(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Lock a directory for this process; raise an error if another process holds the lock.
 
-    The lock is on the folder itself: no file is left behind, and the system releases it when the process dies.
+    The lock is on the directory itself: no file is left behind, and the system releases it when the process dies.
     """
     try:
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError as error:
-        raise GCBError(f"{folder} could not be opened: {error.strerror}") from error
+        raise GCBError(f"{path} could not be opened: {error.strerror}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise GCBError(
-                f"{folder} is in use: another gcb process writes to it. Wait for it, stop it, or name another folder"
+                f"{path} is in use by another gcb process. Wait for it, stop it, or choose another directory"
             ) from error
         except OSError as error:
             raise GCBError(
-                f"{folder} could not be locked ({error.strerror}): its file system has no locks, as some network "
-                "drives have none. Name a folder on another one"
+                f"{path} could not be locked ({error.strerror}): its file system, perhaps a network drive, does not "
+                "support locks. Choose a directory on another one"
             ) from error
         yield
     finally:
@@ -120,13 +120,13 @@ def directory_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def file_lock(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Be the only one that reads, changes and writes a small file; whoever else wants to waits.
+    """Lock a small file while it is read, changed and written; wait for other processes that hold the lock.
 
-    The lock is a file beside it that goes when it is done with. A process that got hold of one already removed has
-    locked nothing, and tries again.
+    The lock is a file beside it, deleted afterwards. A process that locked a file already deleted by another one tries
+    again.
     """
     lock = Path(path).with_name(f".{Path(path).name}.lock")
-    while (descriptor := _locked(lock)) is None:
+    while (descriptor := _try_lock(lock)) is None:
         pass
     try:
         yield
@@ -135,8 +135,8 @@ def file_lock(path: str | os.PathLike[str]) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _locked(lock: Path) -> int | None:
-    """A descriptor that holds the lock, once it is free; None if its file was removed meanwhile."""
+def _try_lock(lock: Path) -> int | None:
+    """Return a descriptor that holds the lock, or None if the lock file was deleted while waiting for it."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -153,7 +153,7 @@ def _locked(lock: Path) -> int | None:
 
 @contextmanager
 def explain_os_errors(what: str | os.PathLike[str], advice: str = "Nothing was kept") -> Iterator[None]:
-    """Turn the system's refusal to write (full disk, no permission) into an error a user can act on."""
+    """Turn an OSError on writing, such as a full disk or a missing permission, into a `GCBError`."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Pictures for people: videos that browsers play, and grids of frames."""
+"""Images, videos that play in browsers, and grids of frames."""
 
 import io
 import itertools
@@ -26,7 +26,7 @@ def write_png(path: str | Path, image: np.ndarray) -> None:
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], fps: float) -> None:
-    """Write uint8 (H, W, 3) frames to an .mp4 (H.264) or .gif; the file appears only when it is whole."""
+    """Write uint8 (H, W, 3) frames to an .mp4 (H.264) or .gif file, atomically."""
     path = Path(path)
     writers = {".mp4": _write_mp4, ".gif": _write_gif}
     if path.suffix.lower() not in writers:
@@ -44,7 +44,7 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], fps: float) -> N
 
 
 def _checked(frames: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The frames, each as the encoders need it and of the first one's shape."""
+    """Yield the frames as contiguous arrays; raise an error unless all are uint8 RGB of one shape."""
     shape = None
     for index, frame in enumerate(frames):
         frame = np.asarray(frame)
@@ -58,15 +58,15 @@ def _checked(frames: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 def _write_mp4(path: str, first: np.ndarray, remaining: Iterator[np.ndarray], fps: float) -> None:
     height, width = first.shape[:2]
-    # yuv420p, the one layout that every browser decodes, halves the colours' resolution: sides must be even.
+    # yuv420p, the pixel format that every browser decodes, needs an even width and height.
     padding = ((0, height % 2), (0, width % 2), (0, 0))
     with av.open(path, "w", format="mp4", options={"movflags": "faststart"}) as container:
         stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1001), options={"crf": "18"})
         stream.width, stream.height = width + width % 2, height + height % 2
         stream.pix_fmt = "yuv420p"
         for frame in itertools.chain([first], remaining):
-            picture = av.VideoFrame.from_ndarray(np.pad(frame, padding, mode="edge"), format="rgb24")
-            container.mux(stream.encode(picture))
+            image = av.VideoFrame.from_ndarray(np.pad(frame, padding, mode="edge"), format="rgb24")
+            container.mux(stream.encode(image))
         container.mux(stream.encode())
 
 
@@ -80,9 +80,9 @@ def _write_gif(path: str, first: np.ndarray, remaining: Iterator[np.ndarray], fp
 def tile(
     frames: Sequence[np.ndarray], columns: int, scale: int = 1, labels: Sequence[str] | None = None, gap: int = 2
 ) -> np.ndarray:
-    """A grid of frames of one shape, row by row on white, each blown up `scale` times without smoothing.
+    """Return a grid of frames of one shape on white, row by row, each enlarged `scale` times without smoothing.
 
-    With `labels`, one line of text stands under each frame.
+    With `labels`, each frame has a line of text below it.
     """
     if not len(frames) or columns < 1 or scale < 1:
         raise GCBError(

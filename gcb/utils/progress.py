@@ -1,4 +1,4 @@
-"""How far a long job is, how fast it goes, and how long it still takes."""
+"""Progress of long jobs: how much is done, the rate, and the time left."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """A bar on a terminal; elsewhere (a log, CI) a plain line every few seconds.
+    """A progress bar in a terminal; elsewhere (a log file, CI) a line of text every few seconds.
 
     ```python
     with Progress("collecting", total=50_000, unit="transitions") as bar:
@@ -27,13 +27,13 @@ class Progress:
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`start` is what an earlier run has done already: it counts as done but not towards the rate."""
+        """`start` is what earlier sessions have done: it does not count towards the rate."""
         self.label, self.total, self.unit = label, total, unit
         self.start, self.done = start, start
         self.quiet, self.every = quiet, every
         self.stream = stream if stream is not None else sys.stderr
         self.clock = clock
-        self.numbers: dict[str, float] = {}
+        self.metrics: dict[str, float] = {}
         self._began = self._last_line = clock()
         self._bar: Any = None
         self._task: Any = None
@@ -51,17 +51,17 @@ class Progress:
         elif not self.quiet:
             self._write_line()
 
-    def advance(self, count: int = 1, **numbers: float) -> None:
-        """`count` more units are done; `numbers` (a loss, a success rate) are shown beside the rate."""
+    def advance(self, count: int = 1, **metrics: float) -> None:
+        """Report that `count` more units are done; `metrics` (a loss, a success rate) are shown beside the rate."""
         self.done += count
-        self.numbers.update(numbers)
+        self.metrics.update(metrics)
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done, status=self.status())
         elif not self.quiet and self.clock() - self._last_line >= self.every:
             self._write_line()
 
     def status(self) -> str:
-        """What is done, the rate, the time left (or taken, at the end) and the latest numbers, as one line."""
+        """Return what is done, the rate, the time left (or taken, at the end) and the latest metrics, as one line."""
         elapsed = self.clock() - self._began
         rate = (self.done - self.start) / elapsed if elapsed > 0 else 0.0
         parts = [f"{self.done:,}/{self.total:,} {self.unit}"]
@@ -71,7 +71,7 @@ class Progress:
             parts.append(f"took {duration(elapsed)}")
         elif rate > 0:
             parts.append(f"{duration((self.total - self.done) / rate)} left")
-        parts += [f"{name} {_short(value)}" for name, value in self.numbers.items()]
+        parts += [f"{name} {_short(value)}" for name, value in self.metrics.items()]
         return "  ".join(parts)
 
     def _write_line(self) -> None:
@@ -81,7 +81,7 @@ class Progress:
         self.stream.flush()
 
     def _open_bar(self) -> None:
-        # Imported here: most uses of the package never draw a bar.
+        # Imported here because most uses of the package never show a bar.
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
@@ -93,12 +93,12 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as 0:07, 12:34 or 1:02:03."""
+    """Return seconds as 0:07, 12:34 or 1:02:03."""
     minutes, second = divmod(round(seconds), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02d}:{second:02d}" if hour else f"{minute}:{second:02d}"
 
 
 def _short(value: float) -> str:
-    """Three digits are enough for an eye."""
+    """Return a number with three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty."""
+"""Estimates with confidence intervals."""
 
 import math
 from collections.abc import Callable
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 Z95 = 1.959963984540054
-BOOTSTRAP_DRAWS = 1000
+RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of successes with its 95 % Wilson interval."""
+    """A success rate with its 95 % Wilson interval."""
 
     successes: int
     trials: int
@@ -23,12 +23,12 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's score interval: unlike the usual one it is honest near 0 and 1 and for few trials."""
+        """The Wilson score interval, which unlike the normal approximation is valid near 0 and 1 and for few trials."""
         if not self.trials:
             return 0.0, 1.0
-        share, spread = self.value, Z95**2 / self.trials
-        middle = (share + spread / 2) / (1 + spread)
-        half = Z95 / (1 + spread) * math.sqrt(share * (1 - share) / self.trials + spread / (4 * self.trials))
+        rate, spread = self.value, Z95**2 / self.trials
+        middle = (rate + spread / 2) / (1 + spread)
+        half = Z95 / (1 + spread) * math.sqrt(rate * (1 - rate) / self.trials + spread / (4 * self.trials))
         return max(0.0, middle - half), min(1.0, middle + half)
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval, and how many samples it comes from."""
+    """A statistic with its 95 % interval and number of samples."""
 
     value: float
     interval: tuple[float, float]
@@ -50,16 +50,16 @@ class Estimate:
 
 
 def bootstrap(
-    statistic: Callable[..., float], *columns: np.ndarray, seed: int = 0, draws: int = BOOTSTRAP_DRAWS
+    statistic: Callable[..., float], *columns: np.ndarray, seed: int = 0, resamples: int = RESAMPLES
 ) -> Estimate:
-    """A statistic of columns of one length, with the percentile interval over resampled rows.
+    """Return a statistic of columns of equal length with its percentile interval over resampled rows.
 
-    Draws whose statistic is not finite (the correlation of a constant) are left out.
+    Resamples whose statistic is not finite (such as the correlation of a constant) are left out.
     """
     rng, rows = np.random.default_rng(seed), len(columns[0])
     if not rows:
         return Estimate(math.nan, (math.nan, math.nan), 0)
-    chosen = (rng.integers(rows, size=rows) for _ in range(draws))
+    chosen = (rng.integers(rows, size=rows) for _ in range(resamples))
     values = np.array([statistic(*(column[index] for column in columns)) for index in chosen])
     values = values[np.isfinite(values)]
     low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (math.nan, math.nan)

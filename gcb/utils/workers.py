@@ -1,4 +1,4 @@
-"""Do numbered jobs in several processes and hand the results back in order."""
+"""Run numbered jobs in several processes and return the results in order."""
 
 import os
 import signal
@@ -15,15 +15,15 @@ from typing import Any, Protocol
 from gcb.errors import GCBError
 
 LOOK_AHEAD = 4
-"""Jobs per worker under way or waiting for their turn: bounds the memory, and the work thrown away at the end."""
+"""Jobs submitted per worker: bounds the memory, and the work discarded at the end."""
 WATCH_SECONDS = 0.5
 
 
 class Runner(Protocol):
-    """What does the jobs: built once in each process, then asked for one job after another."""
+    """Runs jobs; built once in each process."""
 
     renderer: str
-    """Who draws the frames, for the manifest: renderers differ in their pixels."""
+    """Name of the renderer, for the manifest: renderers differ in their pixels."""
 
     def run(self, index: int) -> Any: ...
 
@@ -31,9 +31,9 @@ class Runner(Protocol):
 
 
 def run_in_order(make: Callable[[Any], Runner], config: Any, first: int, workers: int) -> Generator[Any, None, None]:
-    """The results of jobs first, first + 1, … without end; `make(config)` builds the runner of each process.
+    """Yield the results of jobs first, first + 1, ... without end; `make(config)` builds each process's runner.
 
-    One worker means this process. The caller closes the iterator when it has enough.
+    With one worker, jobs run in this process. The caller closes the generator when it has enough.
     """
     if workers == 1:
         yield from _run_here(make, config, first)
@@ -48,8 +48,8 @@ def run_in_order(make: Callable[[Any], Runner], config: Any, first: int, workers
             yield result
     except BrokenProcessPool as error:
         raise GCBError(
-            "a worker process died: it crashed, or the system stopped it, perhaps for want of memory. "
-            "What was finished is kept: run the same command again to go on, if need be with fewer workers"
+            "a worker process died: it crashed, or was killed, perhaps because memory ran out. What was finished is "
+            "kept: run the same command again to resume, if necessary with fewer workers"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -68,15 +68,15 @@ _runner: Runner | None = None
 
 
 def _start_worker(make: Callable[[Any], Runner], config: Any, parent: int) -> None:
-    """Set up a worker process: it leaves Ctrl-C to its parent, and ends when its parent is gone."""
+    """Set up a worker process, which ignores Ctrl-C and exits when its parent is gone."""
     global _runner
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
     _runner = make(config)
 
 
-def _end_with(parent: int) -> None:
-    """A parent killed with -9 cannot tell its workers; they notice that someone else has adopted them."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit when the parent process has died, which a kill -9 gives it no chance to announce."""
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
     os._exit(1)

@@ -81,7 +81,7 @@ def test_without_poses_or_several_tasks_metrics_are_none() -> None:
 
 @pytest.fixture
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "bootstrap", partial(bootstrap, draws=50))
+    monkeypatch.setattr(module, "bootstrap", partial(bootstrap, resamples=50))
 
 
 @pytest.mark.usefixtures("_few_resamples")

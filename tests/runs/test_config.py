@@ -1,4 +1,4 @@
-"""Configurations: presets as differences, a complete file, and nothing accepted that does not fit."""
+"""Configurations: presets, the YAML file, and strict checks of names, types and ranges."""
 
 from dataclasses import dataclass, fields, replace
 from math import inf, nan
@@ -26,7 +26,7 @@ def test_the_file_holds_every_setting(tmp_path: Path, method: str, preset: str) 
     assert plain["seed"] == 3
 
 
-def test_a_preset_is_only_its_differences() -> None:
+def test_a_preset_changes_only_what_it_lists() -> None:
     plain = TrainConfig("gcbc", METHODS["gcbc"].config_type())
     paper = make_config("gcbc", "paper")
     changes = differences(to_dict(plain), to_dict(paper))
@@ -50,13 +50,13 @@ def test_laptop_video_differs_from_laptop_in_augmentation_and_steps_alone(method
     assert sorted(change.name for change in differences(laptop, video)) == changed
 
 
-def test_own_changes_come_last() -> None:
+def test_changes_override_the_preset() -> None:
     config = make_config("gcbc", "smoke", {"steps": 7, "iql": {"temperature": 2}, "method_config": {"size": 5}})
     assert (config.steps, config.iql.temperature, config.method_config.size) == (7, 2.0, 5)
     assert config.batch_size == PRESETS["smoke"]["batch_size"]
 
 
-def test_what_a_file_leaves_out_is_as_by_default(tmp_path: Path) -> None:
+def test_missing_settings_keep_their_defaults(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("method: gcbc\nlearning_rate: 1e-5\niql: {expectile: 0.9}\n")
     config = read_config(tmp_path / "config.yaml")
     assert config == replace(
@@ -94,7 +94,7 @@ def test_what_a_file_leaves_out_is_as_by_default(tmp_path: Path) -> None:
         ("method: !!python/object/apply:os.system ['touch /tmp/gcb-was-here']", "is not plain YAML"),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_settings_are_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
     with pytest.raises(GCBError) as error:
@@ -109,7 +109,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_config(tmp_path / "nothing.yaml")
 
 
-def test_the_same_checks_hold_for_settings_given_in_python() -> None:
+def test_settings_given_in_python_are_checked_too() -> None:
     with pytest.raises(GCBError, match="steps is 'many'; accepted: a whole number"):
         make_config("gcbc", "smoke", {"steps": "many"})
     with pytest.raises(GCBError, match=r"iql\.taux is not a setting"):
@@ -173,7 +173,7 @@ class Outer:
     place: Any = None
 
 
-def test_tuples_choices_and_nesting_survive() -> None:
+def test_tuples_literals_and_nesting_round_trip() -> None:
     value = Outer(3, Inner((5,), (2.5, "b")), choice=1)
     assert from_dict(Outer, to_dict(value), types_of={"place": type(None)}) == value
     with pytest.raises(GCBError, match=r"inner\.pair has 1 entries; accepted: 2"):

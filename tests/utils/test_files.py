@@ -1,4 +1,4 @@
-"""Files that are wholly there or not at all."""
+"""Files and directories are written completely or not at all; locks."""
 
 import errno
 import fcntl
@@ -23,7 +23,7 @@ from gcb.utils.files import (
 )
 
 
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_atomically(path, b"old")
     with pytest.raises(TypeError), atomic_file(path) as handle:
@@ -32,7 +32,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_reader_meanwhile_sees_the_old_file(tmp_path: Path) -> None:
+def test_readers_see_the_old_file_until_the_new_one_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_atomically(path, b"old")
     with atomic_file(path) as handle:
@@ -43,16 +43,16 @@ def test_a_reader_meanwhile_sees_the_old_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_content_is_on_disk_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     real_sync, real_replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda file: (order.append("fsync"), real_sync(file)))
     monkeypatch.setattr(os, "replace", lambda old, new: (order.append("replace"), real_replace(old, new)))
     write_atomically(tmp_path / "file", b"bytes")
-    assert order == ["fsync", "replace", "fsync"]  # the file, its name, the folder that holds the name
+    assert order == ["fsync", "replace", "fsync"]  # the content, the rename, the directory
 
 
-def test_json_is_the_same_whatever_the_order(tmp_path: Path) -> None:
+def test_json_does_not_depend_on_the_order_of_keys(tmp_path: Path) -> None:
     write_json(tmp_path / "one", {"b": 1, "a": [2.5, None]})
     write_json(tmp_path / "two", {"a": [2.5, None], "b": 1})
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
@@ -81,7 +81,7 @@ def test_sha256_of_more_than_one_chunk(tmp_path: Path) -> None:
     assert sha256(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-2
 
 
-def test_a_locked_folder_is_refused_until_it_is_free(tmp_path: Path) -> None:
+def test_a_locked_directory_is_refused_until_it_is_free(tmp_path: Path) -> None:
     with directory_lock(tmp_path), pytest.raises(GCBError, match="in use"), directory_lock(tmp_path):
         pass
     with directory_lock(tmp_path):
@@ -100,7 +100,7 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
         pass
 
 
-def test_updates_wait_for_each_other_and_leave_no_trace(tmp_path: Path) -> None:
+def test_concurrent_updates_of_a_file_wait_for_each_other(tmp_path: Path) -> None:
     def count() -> None:
         for _ in range(10):
             with file_lock(path):
@@ -119,7 +119,7 @@ def test_updates_wait_for_each_other_and_leave_no_trace(tmp_path: Path) -> None:
         (tmp_path / "nowhere").read_bytes()
 
 
-def test_a_refusal_of_the_system_names_the_file_and_the_reason(tmp_path: Path) -> None:
+def test_an_os_error_names_the_file_and_the_reason(tmp_path: Path) -> None:
     with (
         pytest.raises(GCBError, match=r"run could not be written: No such file or directory\. Nothing was kept"),
         explain_os_errors("run"),

@@ -1,4 +1,4 @@
-"""Progress: the rate, the time left, and what is written where."""
+"""Progress: the rate, the time left, and where it is written."""
 
 import io
 
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_plain_lines_come_every_ten_seconds_and_at_the_end() -> None:
+def test_lines_are_written_every_ten_seconds_and_at_the_end() -> None:
     clock, stream = Clock(), io.StringIO()
     with Progress("collecting", 1000, "transitions", stream=stream, clock=clock) as bar:
         for _ in range(10):
@@ -34,7 +34,7 @@ def test_plain_lines_come_every_ten_seconds_and_at_the_end() -> None:
     ]
 
 
-def test_work_of_an_earlier_run_does_not_count_towards_the_rate() -> None:
+def test_work_of_earlier_sessions_does_not_count_towards_the_rate() -> None:
     clock = Clock()
     with Progress("training", 1000, start=500, stream=io.StringIO(), clock=clock) as bar:
         clock.now += 10
@@ -42,7 +42,7 @@ def test_work_of_an_earlier_run_does_not_count_towards_the_rate() -> None:
         assert bar.status() == "550/1,000 steps  5/s  1:30 left"
 
 
-def test_before_anything_is_done_nothing_is_divided_by() -> None:
+def test_no_division_by_zero_before_anything_is_done() -> None:
     with Progress("training", 0, stream=io.StringIO(), clock=Clock()) as bar:
         assert bar.status() == "0/0 steps  took 0:00"
 
@@ -64,5 +64,5 @@ def test_quiet_writes_nothing() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (7.4, "0:07"), (59.6, "1:00"), (3723, "1:02:03")])
-def test_durations_read_like_a_clock(seconds: float, text: str) -> None:
+def test_duration_as_text(seconds: float, text: str) -> None:
     assert duration(seconds) == text

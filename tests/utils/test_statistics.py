@@ -22,32 +22,32 @@ def test_interval_stays_inside_zero_and_one_and_is_open_at_the_ends():
     assert high == 1.0
 
 
-def test_no_trials_is_no_knowledge():
+def test_no_trials_give_the_whole_interval():
     assert Rate(0, 0).interval == (0.0, 1.0)
     assert math.isnan(Rate(0, 0).value)
 
 
-def test_reads_well():
+def test_a_rate_as_text():
     assert str(Rate(8, 10)) == "0.800 [0.490, 0.943] (8/10)"
 
 
 def test_an_estimate_has_the_statistic_of_all_rows_and_an_interval_around_it():
     values = np.array([1.0, 2.0, 3.0, 10.0])
-    found = bootstrap(np.mean, values, draws=200)
-    assert found.value == 4.0
-    assert found.samples == 4
-    low, high = found.interval
+    estimate = bootstrap(np.mean, values, resamples=200)
+    assert estimate.value == 4.0
+    assert estimate.samples == 4
+    low, high = estimate.interval
     assert 1.0 <= low < 4.0 < high <= 10.0
-    assert bootstrap(np.mean, values, draws=200) == found
-    assert str(found).startswith("4.000 [")
+    assert bootstrap(np.mean, values, resamples=200) == estimate
+    assert str(estimate).startswith("4.000 [")
 
 
 def test_rows_are_resampled_together():
     left = np.arange(20.0)
-    found = bootstrap(lambda a, b: float(np.abs(a - b).max()), left, left.copy(), draws=50)
-    assert (found.value, found.interval) == (0.0, (0.0, 0.0))
+    estimate = bootstrap(lambda a, b: float(np.abs(a - b).max()), left, left.copy(), resamples=50)
+    assert (estimate.value, estimate.interval) == (0.0, (0.0, 0.0))
 
 
 def test_constants_and_nothing_have_a_number_or_none():
-    assert bootstrap(np.mean, np.full(5, 3.0), draws=20).interval == (3.0, 3.0)
+    assert bootstrap(np.mean, np.full(5, 3.0), resamples=20).interval == (3.0, 3.0)
     assert math.isnan(bootstrap(np.mean, np.array([])).value)
