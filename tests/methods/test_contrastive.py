@@ -1,4 +1,4 @@
-"""CPC and CURL: what is contrasted with what, and that it can be learned."""
+"""CPC and CURL: the pairs that they contrast, and that the loss can be minimised."""
 
 import pytest
 import torch
@@ -7,51 +7,51 @@ from helpers.batches import VECTORS, fit, image_batch, make_method, vector_batch
 from gcb.methods.cpc import CPC
 
 
-def by_hand(method, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    similarity = torch.stack([torch.stack([one @ method.infonce.bilinear @ other for other in key]) for one in query])
+def infonce_by_hand(method, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    similarity = torch.stack([torch.stack([q @ method.infonce.bilinear @ k for k in key]) for q in query])
     return torch.stack([row.logsumexp(0) - row[index] for index, row in enumerate(similarity)]).mean()
 
 
-def test_cpc_contrasts_states_with_their_next() -> None:
+def test_cpc_contrasts_states_with_next_states() -> None:
     method, batch = make_method("cpc", contrast_weight=0.5), image_batch()
-    expected = by_hand(method, method._psi(batch.state), method._psi(batch.next_state))
+    expected = infonce_by_hand(method, method._psi(batch.state), method._psi(batch.next_state))
     assert method.compute_loss(batch).loss.item() == pytest.approx(0.5 * expected.item(), rel=1e-4)
 
 
-def test_cpc_learns_from_both_ends() -> None:
+def test_cpc_gradient_enters_state_and_next_state() -> None:
     method, batch = make_method("cpc"), image_batch()
     state = torch.randn(8, 32, requires_grad=True)
-    following = torch.randn(8, 32, requires_grad=True)
-    method.objective(batch, state, following)[0].backward()
+    next_state = torch.randn(8, 32, requires_grad=True)
+    method.objective(batch, state, next_state)[0].backward()
     assert state.grad is not None
-    assert following.grad is not None
+    assert next_state.grad is not None
 
 
-def test_cpc_shifts_the_two_pictures_of_a_pair_on_their_own() -> None:
+def test_cpc_shifts_state_and_next_state_independently() -> None:
     assert not any({"state", "next_state"} <= together for together in CPC.shifted_together)
 
 
-def test_curl_contrasts_states_with_another_view_through_the_slow_encoder() -> None:
+def test_curl_contrasts_states_with_the_momentum_encoders_view() -> None:
     method, batch = make_method("curl", view_shift=0), image_batch()
     for parameter in method._target.parameters():
         parameter.data += 0.01
-    expected = by_hand(method, method._psi(batch.state), method._target(batch.state))
+    expected = infonce_by_hand(method, method._psi(batch.state), method._target(batch.state))
     assert method.compute_loss(batch).loss.item() == pytest.approx(expected.item(), rel=1e-4)
 
 
-def test_curls_slow_encoder_follows_and_has_no_gradient() -> None:
+def test_curl_momentum_encoder_follows_without_gradient() -> None:
     method = make_method("curl", tau=0.25)
     name, parameter = next(iter(method._psi.named_parameters()))
-    before, slow = parameter.detach().clone(), method._target.get_parameter(name)
-    assert torch.equal(before, slow)
+    before, target = parameter.detach().clone(), method._target.get_parameter(name)
+    assert torch.equal(before, target)
     parameter.data += 1
     method.after_step()
-    torch.testing.assert_close(slow, before + 0.25)
+    torch.testing.assert_close(target, before + 0.25)
     method.compute_loss(image_batch()).loss.backward()
-    assert all(one.grad is None for one in method._target.parameters())
+    assert all(parameter.grad is None for parameter in method._target.parameters())
 
 
-def test_curls_other_view_is_the_picture_moved() -> None:
+def test_curl_view_is_the_shifted_image() -> None:
     method, image = make_method("curl", view_shift=3), torch.zeros(50, 32, 32, 3, dtype=torch.uint8)
     image[:, 16, 16] = 200
     torch.manual_seed(0)
@@ -73,7 +73,7 @@ def test_curl_scales_vectors() -> None:
 
 
 @pytest.mark.parametrize("name", ["cpc", "curl"])
-def test_one_batch_can_be_told_apart(name: str) -> None:
+def test_loss_of_one_batch_can_be_minimised(name: str) -> None:
     """The optimum is 0; chance is log 8 = 2.08."""
     method, batch = make_method(name, VECTORS), vector_batch()
     losses = fit(method, batch, 60)

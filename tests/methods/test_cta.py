@@ -1,4 +1,4 @@
-"""The yardstick after CTA: a value that is a product, a task that is a difference, a bilinear meeting."""
+"""CTA: the value and its loss by hand, the task as a difference, and its bilinear combination with the state."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,35 +12,35 @@ from gcb.methods.cta import goal_value
 from gcb.models.networks import layer_normed
 
 
-def test_the_field_by_hand() -> None:
+def test_goal_value_by_hand() -> None:
     state, goal = torch.tensor([[1.0, 2.0, 0.0, 1.0]]), torch.tensor([[3.0, 0.5, 9.0, 2.0]])
     assert goal_value(state, goal).tolist() == [(3 + 1 + 0 + 2) / 2]
 
 
-def test_the_value_loss_by_hand() -> None:
+def test_value_loss_by_hand() -> None:
     method = make_method("cta", value_discount=0.5, expectile=0.8, value_weight=2.0)
-    value, future = torch.tensor([0.0, 0.5, 0.9]), torch.tensor([0.8, 7.0, 3.0])
+    value, next_value = torch.tensor([0.0, 0.5, 0.9]), torch.tensor([0.8, 7.0, 3.0])
     reward, terminal = torch.tensor([0.0, 0.0, 1.0]), torch.tensor([False, False, True])
-    # Targets: .5 · .8; .5 · 1, for no value is above 1; 1, for nothing follows. Above by .4, 0 and .1.
-    loss, _ = method.value_loss(value, future, reward, terminal)
+    # Targets: .5 · .8; .5 · 1, since values are clipped to 1; 1, since the step is terminal. Errors .4, 0 and .1.
+    loss, _ = method.value_loss(value, next_value, reward, terminal)
     assert loss.item() == pytest.approx(2 * 0.8 * (0.4**2 + 0 + 0.1**2) / 3)
     below, _ = method.value_loss(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([0.0]), torch.tensor([False]))
     assert below.item() == pytest.approx(2 * 0.2)
 
 
-def test_the_bootstrap_comes_from_the_slow_copies() -> None:
+def test_bootstrap_uses_the_target_networks() -> None:
     method, batch = make_method("cta"), image_batch()
     before = method.compute_loss(batch).loss.item()
     for parameter in [*method._target_state.parameters(), *method._target_psi.parameters()]:
         parameter.data += 0.05
     assert method.compute_loss(batch).loss.item() != before
     method.compute_loss(batch).loss.backward()
-    assert all(one.grad is None for one in method._target_psi.parameters())
-    assert all(one.grad is not None for one in [*method._psi.parameters(), *method._state.parameters()])
+    assert all(weight.grad is None for weight in method._target_psi.parameters())
+    assert all(weight.grad is not None for weight in [*method._psi.parameters(), *method._state.parameters()])
 
 
-def test_task_and_state_meet_bilinearly() -> None:
-    """Twice the state's part is twice the result; so is twice the task's."""
+def test_task_features_are_bilinear_in_task_and_state() -> None:
+    """Doubling either the state's or the task's features doubles the result."""
     method = make_method("cta", bottleneck_dim=None)
     method.state_projection.bias.data.zero_()
     change, state = torch.randn(3, 32), torch.randn(3, 32)
@@ -49,7 +49,7 @@ def test_task_and_state_meet_bilinearly() -> None:
     torch.testing.assert_close(method.encode_task(torch.cat([change, 2 * state], -1)), 2 * seen)
 
 
-def test_the_task_is_a_difference_of_fields() -> None:
+def test_task_is_a_difference_of_embeddings() -> None:
     method, batch = make_method("cta", bottleneck_dim=None), image_batch()
     change = layer_normed(method.psi(batch.goal) - method.psi(batch.initial_state))
     expected = method.task_projection(change) * method.state_projection(method.state_features(batch.state))
@@ -59,8 +59,8 @@ def test_the_task_is_a_difference_of_fields() -> None:
     )
 
 
-def test_one_batch_can_be_fitted() -> None:
-    """Where every transition is the last, the value to learn is the reward: the optimum is 0."""
+def test_loss_of_one_batch_can_be_minimised() -> None:
+    """If every transition is terminal, the value is the reward, and the optimal loss is 0."""
     batch = image_batch()
     batch = replace(batch, terminal=torch.ones_like(batch.terminal), reward=(torch.arange(8) % 2).float())
     losses = fit(make_method("cta"), batch, 80)

@@ -1,4 +1,4 @@
-"""GC-DBC: the metric on pairs, by hand, and that one batch can be fitted."""
+"""GC-DBC: its loss by hand, its target network, and that the loss can be minimised."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class Difference(nn.Module):
 
 
 class Constant(nn.Module):
-    """Decodes the same whatever it is given."""
+    """A decoder with a constant output."""
 
     def __init__(self, *values: float) -> None:
         super().__init__()
@@ -30,47 +30,47 @@ class Constant(nn.Module):
         return self.values.expand(len(phi), -1)
 
 
-def test_the_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"metric_discount": 0.5, "scale_reward": False, "tau": None, "phi_weight": 2.0, "size": 2}
     method = make_method("gc_dbc", VECTORS, **settings)
     method._phi, method.action_decoder = Difference(), Constant(0.5, 0.0)
     method.reward_decoder.layers = Constant(0.25)
-    goal, state, following = torch.zeros(2, 7), torch.zeros(2, 7), torch.zeros(2, 7)
-    goal[1, :2] = torch.tensor([3.0, 5.0])  # φ is (0, 0) and (3, 5), at distance 4 in the mean of ℓ1
-    following[1, :2] = torch.tensor([1.0, 1.0])  # then (0, 0) and (2, 4), at 3
+    goal, state, next_state = torch.zeros(2, 7), torch.zeros(2, 7), torch.zeros(2, 7)
+    goal[1, :2] = torch.tensor([3.0, 5.0])  # φ is (0, 0) and (3, 5), at distance 4 in mean_l1
+    next_state[1, :2] = torch.tensor([1.0, 1.0])  # then (0, 0) and (2, 4), at 3
     action, reward = torch.tensor([[0.5, 0.0], [-0.5, 0.0]]), torch.tensor([0.0, 1.0])
     monkeypatch.setattr(torch, "randperm", lambda rows, device=None: torch.tensor([1, 0]))
-    features = method.compute_loss(Batch(state, following, goal, action, reward, reward.bool()))
+    features = method.compute_loss(Batch(state, next_state, goal, action, reward, reward.bool()))
     metric = (4 - 1 - 0.5 * 3) ** 2
     decoded_reward, decoded_action = (0.25**2 + 0.75**2) / 2, (0 + 0 + 1 + 0) / 4
     assert features.loss.item() == pytest.approx(2 * metric + decoded_reward + decoded_action)
     assert features.logs["phi_loss"].item() == pytest.approx(2 * metric)
 
 
-def test_the_target_has_no_gradient_and_follows() -> None:
+def test_target_follows_without_gradient() -> None:
     method, batch = make_method("gc_dbc", tau=0.5, rl_gradient="none"), image_batch()
     assert encoder_gradient(method, method.compute_loss(batch).actor_task) == 0
-    slow, fast = next(method._target.parameters()), next(method._phi.parameters())
-    before = slow.clone()
-    fast.data += 1
+    target, source = next(method._target.parameters()), next(method._phi.parameters())
+    before = target.clone()
+    source.data += 1
     method.after_step()
-    torch.testing.assert_close(slow, before + 0.5)
-    assert not slow.requires_grad
+    torch.testing.assert_close(target, before + 0.5)
+    assert not target.requires_grad
 
 
-def test_one_batch_can_be_fitted() -> None:
-    """The optimum is 0: a metric of the batch's rewards and actions, rewards and actions decoded."""
+def test_loss_of_one_batch_can_be_minimised() -> None:
+    """The optimum is 0: the metric of the batch is exact, and rewards and actions are decoded."""
     method = make_method("gc_dbc", VECTORS, tau=None)
     losses = fit(method, vector_batch(), 150)
     assert losses[0] > 0.3
     assert max(losses[-5:]) < 0.02
 
 
-def test_without_an_action_gap_there_is_no_action_decoder() -> None:
+def test_no_action_decoder_without_policy_distance() -> None:
     assert make_method("gc_dbc", policy_distance_weight=0.0).action_decoder is None
 
 
-def test_in_the_paper_it_has_the_papers_metric_and_the_critics_gradient() -> None:
+def test_paper_preset_has_the_papers_metric_and_the_critics_gradient() -> None:
     config = make_config("gc_dbc", "paper").method_config
     assert (config.left_norm, config.right_norm, config.metric_discount, config.policy_distance_weight) == (
         "l1",

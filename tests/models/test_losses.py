@@ -35,11 +35,11 @@ def test_phi_loss_by_hand(left, right, options, expected):
     assert info["phi_distance"].item() - info["phi_target"].item() == pytest.approx(expected**0.5)
 
 
-def test_a_sample_paired_with_itself_costs_nothing():
+def test_pairs_of_equal_samples_have_no_loss():
     assert phi_loss(PHI, NEXT, REWARD, torch.tensor([0, 1]), discount=0.5)[0].item() == 0.0
 
 
-def test_no_gradient_enters_the_target_and_none_is_lost_at_equal_points():
+def test_target_has_no_gradient_and_equal_points_a_finite_one():
     phi = torch.zeros(2, 3, requires_grad=True)
     target = torch.randn(2, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
     phi_loss(phi, target, REWARD, SWAP, discount=0.5, left_norm="l2")[0].backward()
@@ -48,10 +48,10 @@ def test_no_gradient_enters_the_target_and_none_is_lost_at_equal_points():
     assert torch.isfinite(phi.grad).all()
 
 
-def test_the_gradient_of_phi_by_hand():
+def test_gradient_of_phi_by_hand():
     phi = PHI.clone().requires_grad_()
     phi_loss(phi, NEXT, REWARD, SWAP, discount=0.5)[0].backward()
-    # both orders of the pair: 2 · (7 - 2) · sign, twice, averaged over 2
+    # Both orders of the pair: 2 · (7 - 2) · sign, twice, averaged over 2
     assert phi.grad is not None
     assert phi.grad.tolist() == [[-10.0, -10.0], [10.0, 10.0]]
 
@@ -65,7 +65,7 @@ def test_psi_loss_by_hand():
     assert psi_loss(phi_sg, None, psi_s, psi_g)[0].item() == pytest.approx((4 + 1) / 2)
 
 
-def test_no_gradient_enters_phi_from_psi():
+def test_psi_loss_has_no_gradient_in_phi():
     phi_sg, phi_gg, psi_s, psi_g = (torch.ones(2, 2, requires_grad=True) for _ in range(4))
     psi_loss(3 * phi_sg, phi_gg, psi_s, psi_g)[0].backward()
     assert phi_sg.grad is None
@@ -75,7 +75,7 @@ def test_no_gradient_enters_phi_from_psi():
     assert torch.equal(psi_s.grad, -psi_g.grad)
 
 
-def test_what_does_not_fit_is_refused():
+def test_wrong_norms_and_shapes_are_refused():
     with pytest.raises(GCBError, match="l1, l2, mean_l1"):
         distance(PHI, PHI, "l3")  # pyright: ignore[reportArgumentType]
     with pytest.raises(GCBError, match=r"shapes \(2, 2\) and \(2, 1\)"):
