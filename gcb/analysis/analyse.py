@@ -124,7 +124,7 @@ class Analysis:
             "candidates": len(scenes.frames),
             "shown": shown,
             "closer_to_goal": to_json(result.closer_to_goal),
-            **{name: to_json(found.metrics(scenes.task)) for name, found in result.retrievals.items()},
+            **{name: to_json(retrieval.metrics(scenes.task)) for name, retrieval in result.retrievals.items()},
         }
         rows = self._sample_rows(len(scenes), self.size.rows)
         figure = figures.arithmetic_figure(scenes, result.retrievals[shown], shown, rows)

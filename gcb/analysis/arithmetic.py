@@ -98,13 +98,13 @@ def evaluate_arithmetic(agent: Agent, scenes: Scenes, seed: int) -> ArithmeticRe
         raise GCBError(f"{reason}: analogy arithmetic needs it.")
     points = _estimates(agent, scenes)
     keys, own = in_batches(agent.psi, scenes.frames), np.arange(len(scenes))
-    found = {name: nearest(point, keys, exclude=(own, scenes.scene))[0][:, 0] for name, point in points.items()}
-    found["random"] = _random_frames(scenes, np.random.default_rng(seed))
+    neighbours = {name: nearest(point, keys, exclude=(own, scenes.scene))[0][:, 0] for name, point in points.items()}
+    neighbours["random"] = _random_frames(scenes, np.random.default_rng(seed))
     closer_to_goal = None
     if "arithmetic" in points:
         before, after = (np.linalg.norm(points[name] - points["goal"], axis=1) for name in ("state", "arithmetic"))
         closer_to_goal = _rate(after < before)
-    retrievals = {name: evaluate_retrieval(scenes, found[name]) for name in ESTIMATES if name in found}
+    retrievals = {name: evaluate_retrieval(scenes, neighbours[name]) for name in ESTIMATES if name in neighbours}
     return ArithmeticResult(retrievals, closer_to_goal)
 
 

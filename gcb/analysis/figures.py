@@ -103,8 +103,8 @@ def arithmetic_figure(scenes: Scenes, retrieval: Retrieval, estimate: str, shown
     figure.subplots_adjust(left=0.01, right=right, top=1 - 0.68 / height, bottom=0.01, wspace=0.05, hspace=0.05)
     frames = scenes.frames
     for line, row in zip(cells, shown, strict=True):
-        found = frames[retrieval.neighbour[row]]
-        images = (scenes.state[row], scenes.example_state[row], scenes.example_goal[row], found, scenes.goal[row])
+        nearest = frames[retrieval.neighbour[row]]
+        images = (scenes.state[row], scenes.example_state[row], scenes.example_goal[row], nearest, scenes.goal[row])
         for ax, image in zip(line, images, strict=True):
             _show(ax, image)
         _verdicts(line[-1], scenes, retrieval, row)

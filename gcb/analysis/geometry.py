@@ -58,30 +58,30 @@ def as_shown(goal: np.ndarray, initial: np.ndarray, button_task: np.ndarray) -> 
 
 
 def same_function(
-    found: np.ndarray, found_pose: np.ndarray, goal: np.ndarray, goal_pose: np.ndarray, button_task: np.ndarray
+    actual: np.ndarray, actual_pose: np.ndarray, goal: np.ndarray, goal_pose: np.ndarray, button_task: np.ndarray
 ) -> np.ndarray:
-    """Return (n,) whether the task is done in the hidden state `found`, wherever its cabinet stands.
+    """Return (n,) whether the task is done in the hidden state `actual`, wherever its cabinet stands.
 
     Drawer task: the upper drawer's opening is within .05 m of the goal's. Button task: the lower drawer's is, and the
     button is within .008 m of its goal height, that is, pressed. Colours, distractors, the drawer that the task does
     not name and the cabinet's pose do not matter.
     """
-    near = np.abs(openings(found, found_pose) - openings(goal, goal_pose)) <= layout.DRAWER_TOLERANCE
-    if found.shape[1] <= BUTTON:
+    near = np.abs(openings(actual, actual_pose) - openings(goal, goal_pose)) <= layout.DRAWER_TOLERANCE
+    if actual.shape[1] <= BUTTON:
         return near[:, 0]
-    pressed = np.abs(found[:, BUTTON] - goal[:, BUTTON]) <= layout.BUTTON_TOLERANCE
+    pressed = np.abs(actual[:, BUTTON] - goal[:, BUTTON]) <= layout.BUTTON_TOLERANCE
     return np.where(button_task, near[:, 1] & pressed, near[:, 0])
 
 
-def pose_error(found: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pose_error(actual: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (n,) degrees between the cabinets' yaws, from 0 to 180, and (n,) metres between their positions."""
-    turn = np.degrees(found[:, 2] - expected[:, 2])
-    return np.abs((turn + 180.0) % 360.0 - 180.0), np.linalg.norm(found[:, :2] - expected[:, :2], axis=1)
+    turn = np.degrees(actual[:, 2] - expected[:, 2])
+    return np.abs((turn + 180.0) % 360.0 - 180.0), np.linalg.norm(actual[:, :2] - expected[:, :2], axis=1)
 
 
-def same_pose(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+def same_pose(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Return (n,) whether the cabinets stand within 15° and .05 m of each other."""
-    yaw, position = pose_error(found, expected)
+    yaw, position = pose_error(actual, expected)
     return (yaw <= YAW_TOLERANCE) & (position <= POSITION_TOLERANCE)
 
 

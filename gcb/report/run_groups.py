@@ -71,6 +71,10 @@ class RunRecord:
         """Whether the dataset has video distractors."""
         return bool((self.data_config.get("options") or {}).get("video"))
 
+    @property
+    def env_title(self) -> str:
+        return ENV_TITLES.get(self.env, self.env) + (" + video" if self.video else "")
+
     def rate(self, mode: str, task: str | None = None, *, at_end: bool = False) -> Rate | None:
         """Return the success rate in a mode, in one task or in all; None if it was not evaluated."""
         result = self.results.get(mode)
@@ -106,10 +110,6 @@ class RunGroup:
     @property
     def method(self) -> str:
         return self.first.run.config.method
-
-    @property
-    def env_title(self) -> str:
-        return _env_title(self.first)
 
     def cell(self, mode: str, task: str | None = None, *, at_end: bool = False) -> Cell | None:
         """Return the success rates of all seeds; None if none was evaluated."""
@@ -180,7 +180,7 @@ def _variant(record: RunRecord, records: Sequence[RunRecord]) -> str:
 
 def _labels(records: Sequence[RunRecord], variants: Sequence[str]) -> list[str]:
     """Return method, environment if there are several, and variant; with the run's name if two would be equal."""
-    titles = [_env_title(record) for record in records]
+    titles = [record.env_title for record in records]
     shown = titles if len(set(titles)) > 1 else [""] * len(titles)
     parts = zip((record.run.config.method for record in records), shown, variants, strict=True)
     labels = [", ".join(filter(None, part)) for part in parts]
@@ -188,10 +188,6 @@ def _labels(records: Sequence[RunRecord], variants: Sequence[str]) -> list[str]:
         f"{label} ({record.name})" if labels.count(label) > 1 else label
         for label, record in zip(labels, records, strict=True)
     ]
-
-
-def _env_title(record: RunRecord) -> str:
-    return ENV_TITLES.get(record.env, record.env) + (" + video" if record.video else "")
 
 
 def _flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -96,7 +96,7 @@ def _paper_mean(group: RunGroup, mode: str) -> float | None:
 
 
 def _by_settings(groups: Sequence[RunGroup]) -> list[list[RunGroup]]:
-    """Collect groups of one method and one setting, whatever their environments; each environment once in a row."""
+    """Collect groups of the same method and settings in different environments into rows."""
     rows: dict[tuple[str, int], list[RunGroup]] = {}
     for group in groups:
         settings, number = learned_settings(group.first), 0

@@ -27,8 +27,8 @@ def rows(*states: np.ndarray) -> np.ndarray:
 
 
 def test_openings_do_not_depend_on_the_cabinets_pose() -> None:
-    found = openings(rows(hidden(A, 0.03, 0.1564), hidden(B, 0.03, 0.1564)), np.array([A, B]))
-    np.testing.assert_allclose(found, [[0.03, 0.1564]] * 2, atol=1e-6)
+    actual = openings(rows(hidden(A, 0.03, 0.1564), hidden(B, 0.03, 0.1564)), np.array([A, B]))
+    np.testing.assert_allclose(actual, [[0.03, 0.1564]] * 2, atol=1e-6)
 
 
 def test_an_environment_with_one_drawer_has_one_opening() -> None:
@@ -52,7 +52,7 @@ def test_the_gripper_in_the_cabinets_frame() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "goal", "button", "same"),
+    ("actual", "goal", "button", "same"),
     [
         (hidden(A, 0.10), hidden(B, 0.149), False, True),
         (hidden(A, 0.09), hidden(B, 0.149), False, False),
@@ -63,8 +63,8 @@ def test_the_gripper_in_the_cabinets_frame() -> None:
         (hidden(A, 0.00, 0.00, PRESSED), hidden(B, 0.15, 0.1564, PRESSED), True, False),
     ],
 )
-def test_same_function(found: np.ndarray, goal: np.ndarray, button: bool, same: bool) -> None:
-    result = same_function(found[None], np.array([A]), goal[None], np.array([B]), np.array([button]))
+def test_same_function(actual: np.ndarray, goal: np.ndarray, button: bool, same: bool) -> None:
+    result = same_function(actual[None], np.array([A]), goal[None], np.array([B]), np.array([button]))
     assert result.tolist() == [same]
 
 
@@ -78,8 +78,8 @@ def test_yaw_wraps_around() -> None:
 
 def test_poses_match_within_15_degrees_and_5_cm() -> None:
     expected = np.array([[0.6, 0.0, 0.0]] * 3)
-    found = np.array([[0.64, 0.0, np.radians(14)], [0.6, 0.0, np.radians(16)], [0.6, 0.06, 0.0]])
-    assert same_pose(found, expected).tolist() == [True, False, False]
+    actual = np.array([[0.64, 0.0, np.radians(14)], [0.6, 0.0, np.radians(16)], [0.6, 0.06, 0.0]])
+    assert same_pose(actual, expected).tolist() == [True, False, False]
 
 
 def test_other_environments_have_no_poses() -> None:

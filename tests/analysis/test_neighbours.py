@@ -40,17 +40,17 @@ def test_equals_brute_force_over_many_blocks(monkeypatch: pytest.MonkeyPatch, no
     labels = rng.integers(5, size=20), rng.integers(5, size=65)
     for exclude in (None, labels):
         expected, distances = brute_force(queries, keys, 4, exclude, norm)
-        found, found_distances = nearest(queries, keys, 4, exclude, norm)  # pyright: ignore[reportArgumentType]
-        np.testing.assert_array_equal(found, expected)
-        np.testing.assert_allclose(found_distances, distances, rtol=1e-12)
+        actual, actual_distances = nearest(queries, keys, 4, exclude, norm)  # pyright: ignore[reportArgumentType]
+        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_allclose(actual_distances, distances, rtol=1e-12)
 
 
 def test_uint8_images_do_not_overflow() -> None:
     rng = np.random.default_rng(1)
     images = rng.integers(256, size=(30, 4, 4, 3), dtype=np.uint8)
-    found, distances = nearest(images[:5], images, 3)
+    actual, distances = nearest(images[:5], images, 3)
     expected, exact = brute_force(images[:5].reshape(5, -1), images.reshape(30, -1), 3)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(actual, expected)
     np.testing.assert_allclose(distances, exact)
 
 
