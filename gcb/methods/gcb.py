@@ -26,7 +26,7 @@ class GCBConfig(MetricConfig, BottleneckConfig):
     grounded: bool = True
     """Subtract φ(g, g) in L_ψ (Eq. psi_obj) or not (Eq. analogy)."""
     psi_weight: float = 0.3
-    """Weight of L_ψ, 1 in the paper; a larger one makes ψ less precise, a smaller one its arithmetic."""
+    """Weight of L_ψ, 1 in the paper; a larger one makes ψ less precise, a smaller one its arithmetic less accurate."""
     relative_psi_loss: bool = True
     """Divide L_ψ by the squared length of its target; otherwise it vanishes where distances are small."""
     reward_decoder: bool = True
@@ -94,7 +94,7 @@ class GCB(BottleneckMethod):
 
     name = "gcb"
     paper = "Hansen-Estruch et al. 2022, Bisimulation makes analogies in goal-conditioned RL"
-    summary = "φ(s, g) is a bisimulation metric over tasks, and ψ(g) - ψ(s) approximates it"
+    summary = "φ(s, g) embeds tasks by a bisimulation metric, and ψ(g) - ψ(s) approximates it"
     config_type = GCBConfig
     presets: ClassVar = {"paper": {"method_config": PAPER}, "smoke": {"method_config": {"size": 32}}}
 
@@ -117,7 +117,7 @@ class GCB(BottleneckMethod):
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         """Return the losses of φ and ψ, from the first rows of the batch, whose pairs are (s_t, g).
 
-        The pairs of the other rows are (s_0, g); they only train the policy.
+        The pairs of the other rows are (s_0, g), for the policy; they take no part in these losses.
         """
         config, rows = self.config, self._current_pairs(len(batch.state))
         pair_state = batch.state
