@@ -118,7 +118,7 @@ def test_run_records_its_environment_and_adapter(run: Path) -> None:
     assert [outcome.task for outcome in result.outcomes] == ["all"] * 3
     with pytest.raises(GCBError, match="mode is 'strict'; Line-v0"):
         evaluate(agent, EnvSpec("Line-v0", adapter=ShortEpisodes()), "strict", quiet=True)
-    with pytest.raises(GCBError, match=r"a video of vectors \(1,\) cannot be made"):
+    with pytest.raises(GCBError, match=r"vectors \(1,\)"):
         evaluate(agent, EnvSpec("Line-v0", adapter=ShortEpisodes()), video="x.mp4", quiet=True)
 
 
@@ -136,7 +136,7 @@ def test_adapter_from_the_command_line(run: Path, capsys: pytest.CaptureFixture[
         ([*line, "--adapter", "test_adapters:Line"], "which is a Line; accepted: a gcb.envs.adapters.Adapter"),
         (
             [*line, "--adapter", "goal"],
-            r"shows observations (2,) and takes actions (1,); the agent was trained on (1,)",
+            r"observations (2,) and actions (1,); the agent was trained on (1,)",
         ),
         ([*line, "--adapter", "gcb"], "need an adapter"),
     ):
@@ -210,7 +210,7 @@ def test_files_cannot_name_code_to_import(tmp_path: Path) -> None:
         env_spec_of(gcb.load(tmp_path / "run"))
     with pytest.raises(GCBError, match="There is no adapter 'test_adapters:ShortEpisodes'"):
         import_data(tmp_path, tmp_path / "data", ImportOptions(env="Line-v0", adapter="test_adapters:ShortEpisodes"))
-    with pytest.raises(GCBError, match="adapter is 'goal', but no env is given"):
+    with pytest.raises(GCBError, match="adapter is 'goal'"):
         ImportOptions(adapter="goal")
 
 
