@@ -18,7 +18,7 @@ def test_the_demo_writes_every_output(tmp_path):
         assert name in text
     assert "goal-agnostic BC" in text
     report = (tmp_path / "report.html").read_text()
-    assert "2 runs of gcb, blind in Button and Drawer" in report
+    assert "2 runs of gcb, goal_agnostic_bc in" in report
     assert "data:video/mp4" in report
     lines = text.splitlines()
     assert lines[-2:] == [
