@@ -99,4 +99,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise GCBError(f"{path / MANIFEST} does not describe a dataset: its format is not {FORMAT!r}")
     if manifest.get("version") != VERSION:
         raise GCBError(f"{path} has format version {manifest.get('version')!r}; this gcb reads version {VERSION}")
+    files = manifest.get("files")
+    entries = files.values() if isinstance(files, dict) else [None]
+    if not all(isinstance(entry, dict) and isinstance(entry.get("sha256"), str) for entry in entries):
+        raise GCBError(f"{path}: the manifest is damaged (a file has no SHA-256)")
     return manifest

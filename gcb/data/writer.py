@@ -129,10 +129,10 @@ class EpisodeWriter:
             return
         try:
             self.journal = Journal(**read_json(path))
-        except TypeError as error:
-            raise self._damaged(f"{path} is damaged ({error})") from error
-        for name in self.journal.rows:
-            self._files[name] = self._reopen(name)
+            for name in self.journal.rows:
+                self._files[name] = self._reopen(name)
+        except (TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
+            raise self._damaged(f"{path} is damaged ({error!r})") from error
         self.saved = self.journal.transitions
 
     def _create(self, name: str) -> IO[bytes]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gcb.utils.dataclass_io import check_interval
+
 Z95 = 1.959963984540054
 RESAMPLES = 1000
 
@@ -16,6 +18,9 @@ class Rate:
 
     successes: int
     trials: int
+
+    def __post_init__(self) -> None:
+        check_interval("successes", self.successes, f"[0, {self.trials}]")
 
     @property
     def value(self) -> float:

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from gcb.errors import GCBError
 from gcb.utils.statistics import Rate, bootstrap
 
 
@@ -25,6 +26,11 @@ def test_interval_stays_inside_zero_and_one_and_is_open_at_the_ends():
 def test_no_trials_give_the_whole_interval():
     assert Rate(0, 0).interval == (0.0, 1.0)
     assert math.isnan(Rate(0, 0).value)
+
+
+def test_more_successes_than_trials_are_refused():
+    with pytest.raises(GCBError, match=r"successes is 4; it must be in \[0, 3\]"):
+        Rate(4, 3)
 
 
 def test_a_rate_as_text():
