@@ -17,7 +17,7 @@ import jinja2
 import yaml
 
 import gcb
-from gcb.analysis.analyse import FIGURES, read_figure
+from gcb.analysis.analyse import ANALYSIS_DIR, FIGURES, NUMBERS, read_figure
 from gcb.errors import GCBError
 from gcb.report import success
 from gcb.report.charts import curve_chart
@@ -108,19 +108,24 @@ def _analysis(group: RunGroup) -> dict[str, Any]:
     record = next((record for record in group.records if record.numbers), None)
     if record is None:
         return {"label": group.label, "parts": [], "path": group.first.run.path}
-    tables = {table.figure: table for table in analysis_tables(record.numbers)}
-    skipped, about = record.numbers.get("skipped", {}), record.numbers.get("about", {})
+    try:
+        tables = {table.figure: table for table in analysis_tables(record.numbers)}
+        reasons = {name: record.numbers["skipped"].get(name) for name in FIGURES}
+        step, seed = (int(record.numbers["about"][name]) for name in ("step", "seed"))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        path = record.run.path / ANALYSIS_DIR / NUMBERS
+        raise GCBError(f"{path} is damaged ({error!r}); `gcb analyse` writes it again") from error
     parts = [
         {
             "name": name,
             "image": read_figure(record.run.path, name),
             "caption": FIGURE_CAPTIONS[name],
             "table": tables.get(name),
-            "skipped": skipped.get(name),
+            "skipped": reasons[name],
         }
         for name in FIGURES
     ]
-    source = f"{record.name} at step {about.get('step', '?')}; analysis seed {about.get('seed', '?')}"
+    source = f"{record.name} at step {step}; analysis seed {seed}"
     return {"label": group.label, "parts": parts, "source": source}
 
 

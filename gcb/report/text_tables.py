@@ -63,8 +63,8 @@ def _values(numbers: Mapping[str, Any]) -> TextTable:
 
 def _arithmetic(numbers: Mapping[str, Any]) -> TextTable:
     metrics = {name: numbers[name] for name in ESTIMATES if name in numbers}
-    tasks = list(next(iter(metrics.values()))["function_by_task"])
-    tasks = tasks if len(tasks) > 1 else []
+    first, *_ = metrics.values()
+    tasks = list(first["function_by_task"]) if len(first["function_by_task"]) > 1 else []
     rows = tuple(
         (
             ESTIMATES[name],

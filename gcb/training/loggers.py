@@ -72,11 +72,15 @@ def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
             row = json.loads(line)
         except ValueError:
             row = None
-        if line.endswith(b"\n") and isinstance(row, dict) and isinstance(row.get("step"), int):
+        if line.endswith(b"\n") and isinstance(row, dict) and isinstance(row.get("step"), int) and _is_numeric(row):
             rows.append((line, row))
         elif number < len(lines):
             raise GCBError(f"{path} is damaged in line {number}. Only the plots need this file: delete it")
     return rows
+
+
+def _is_numeric(row: Mapping[str, Any]) -> bool:
+    return all(value is None or isinstance(value, (int, float)) for value in row.values())
 
 
 class TensorBoard:

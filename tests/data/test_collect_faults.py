@@ -1,8 +1,7 @@
-"""Collecting through kills, full disks, interrupts and dead workers: nothing is lost and the bytes are the same."""
+"""Collecting through interrupts, dead workers and damaged files; tests/faults has kill -9 and full disks."""
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -10,55 +9,9 @@ from pathlib import Path
 
 import pytest
 from helpers.counting_env import CountingRunner, collect_numbers, length_of
-from helpers.faults import children_of, dying_at, files_of, in_child, is_running, wait_until
+from helpers.faults import AT_WRITE, children_of, die_at_write, files_of, is_running, run_forked, wait_until
 
-from gcb.data import open_dataset
 from gcb.errors import GCBError
-
-
-def test_a_kill_at_any_write_is_survived(tmp_path: Path) -> None:
-    """Die before each fsync and rename in turn, each time in a new directory; resuming gives the same bytes."""
-    collect_numbers(tmp_path / "uninterrupted", 18)
-    expected = files_of(tmp_path / "uninterrupted")
-    call, code = 0, 9
-    while code == 9:
-        call += 1
-        out = tmp_path / f"killed-{call}"
-        code, _ = in_child(dying_at(call, lambda out=out: collect_numbers(out, 18)))
-        assert code in (0, 9)
-        collect_numbers(out, 18)
-        assert files_of(out) == expected, f"killed at write {call}"
-    assert call > 50
-
-
-def test_many_kills_in_one_directory_are_survived(tmp_path: Path) -> None:
-    collect_numbers(tmp_path / "uninterrupted", 60)
-    out, runs, code = tmp_path / "killed", 0, 9
-    while code == 9:
-        runs += 1
-        code, _ = in_child(dying_at(60, lambda: collect_numbers(out, 60)))
-    assert code == 0
-    assert runs > 2
-    assert files_of(out) == files_of(tmp_path / "uninterrupted")
-
-
-def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
-    def limit_file_size() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
-        collect_numbers(tmp_path / "data", 200, side=32)
-
-    code, message = in_child(limit_file_size)
-    assert code == 3
-    saved = json.loads((tmp_path / "data/.partial/journal.json").read_bytes())["transitions"]
-    assert 0 < saved < 200
-    assert "File too large" in message
-    assert f"{saved} transitions are saved" in message
-    with pytest.raises(GCBError, match="unfinished"):
-        open_dataset(tmp_path / "data")
-
-    assert collect_numbers(tmp_path / "data", 200, side=32).start_transitions == saved
-    collect_numbers(tmp_path / "uninterrupted", 200, side=32)
-    assert files_of(tmp_path / "data") == files_of(tmp_path / "uninterrupted")
 
 
 def test_an_interrupt_keeps_every_complete_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,23 +29,23 @@ def test_an_interrupt_keeps_every_complete_episode(tmp_path: Path, monkeypatch: 
 
 
 def test_an_unfinished_dataset_is_not_mixed_with_another(tmp_path: Path) -> None:
-    code, _ = in_child(dying_at(40, lambda: collect_numbers(tmp_path / "data")))
+    ended = run_forked(die_at_write(40, lambda: collect_numbers(tmp_path / "data")))
     before = files_of(tmp_path / "data")
-    assert code == 9
+    assert ended.code == AT_WRITE
     with pytest.raises(GCBError, match="another, unfinished dataset: transitions is 40 there and 41 here"):
         collect_numbers(tmp_path / "data", 41)
     assert files_of(tmp_path / "data") == before
 
 
 def test_a_truncated_partial_file_is_refused(tmp_path: Path) -> None:
-    in_child(dying_at(40, lambda: collect_numbers(tmp_path / "data")))
+    run_forked(die_at_write(40, lambda: collect_numbers(tmp_path / "data")))
     os.truncate(tmp_path / "data/.partial/frames.npy", 130)
     with pytest.raises(GCBError, match=r"frames\.npy is damaged: it has 130 bytes"):
         collect_numbers(tmp_path / "data")
 
 
 def test_modified_rows_of_an_unfinished_dataset_are_refused(tmp_path: Path) -> None:
-    in_child(dying_at(40, lambda: collect_numbers(tmp_path / "data")))
+    run_forked(die_at_write(40, lambda: collect_numbers(tmp_path / "data")))
     with open(tmp_path / "data/.partial/actions.npy", "r+b") as handle:
         handle.seek(140)
         handle.write(b"\x7f")

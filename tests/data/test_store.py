@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.by_hand import two_episodes
-from helpers.faults import files_of, in_child
+from helpers.faults import files_of, run_forked
 
 from gcb.data import Dataset, open_dataset, write_dataset
 from gcb.data.format import HEADER_BYTES, npy_header
@@ -99,9 +99,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (200, resource.RLIM_INFINITY))
         write_dataset(two_episodes(), tmp_path / "data")
 
-    code, message = in_child(limit_file_size)
-    assert code == 3
-    assert "data could not be written: File too large" in message
+    assert "data could not be written: File too large" in run_forked(limit_file_size).message
     assert os.listdir(tmp_path) == []
 
 

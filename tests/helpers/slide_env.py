@@ -11,6 +11,8 @@ import numpy as np
 
 HORIZON = 6
 ENV = "helpers.slide_env:Slide-v0"
+ENV_ANY_ACTION = "helpers.slide_env:SlideAnyAction-v0"
+"""The same without `check_actions`, for agents that are trained."""
 PLANS = {"never": (), "at the end": (4, 5, 6), "on the way": (2, 3), "last": (6,)}
 """Types of episodes, and the steps at which the goal is reached."""
 
@@ -56,3 +58,4 @@ class Slide(gym.Env):
 
 
 gym.register("Slide-v0", entry_point="helpers.slide_env:Slide")
+gym.register("SlideAnyAction-v0", entry_point="helpers.slide_env:Slide", kwargs={"check_actions": False})

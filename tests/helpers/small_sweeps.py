@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,14 +59,6 @@ def start_gcb() -> Iterator[Callable[..., subprocess.Popen]]:
         if process.poll() is None:
             process.kill()
         process.communicate()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 300) -> None:
-    """Wait for a condition. The long limit is for busy machines; a second or two are usually enough."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"still false after {seconds} seconds"
-        time.sleep(0.05)
 
 
 class InlinePool:

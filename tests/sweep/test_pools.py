@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from helpers.small_sweeps import checkpoint_step, gcb, sweep_args, wait_until, worker_pid
+from helpers.faults import wait_until
+from helpers.small_sweeps import checkpoint_step, gcb, sweep_args, worker_pid
 
 from gcb.errors import GCBError
 from gcb.report.rows import read_rows

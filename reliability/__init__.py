@@ -1,1 +1,0 @@
-"""What happens when things go wrong, tried out: `python -m reliability`, or `… kills` for one kind."""
