@@ -1,7 +1,6 @@
-"""Measure every group, or those named on the command line; exit code 1 when a limit is broken."""
+"""Run all groups of benchmarks, or those named on the command line; exit with code 1 if a limit is exceeded."""
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,29 +10,29 @@ from rich.table import Table
 from benchmarks.rows import Row
 
 GROUPS = ("envs", "goals", "sampler", "training", "methods", "theory", "analysis", "explorer")
-WIDTH_OF_LOGS = 140
+LOG_WIDTH = 140
 
 
 def _groups() -> dict[str, Callable[[], Sequence[Row]]]:
-    """The groups that are there, each by the `run` of its module, which is imported when it is needed."""
+    """Return the `run` function of each group; its module is imported when it is called."""
 
     def load(name: str) -> Callable[[], Sequence[Row]]:
         return lambda: importlib.import_module(f"benchmarks.{name}").run()
 
-    return {name: load(name) for name in GROUPS if importlib.util.find_spec(f"benchmarks.{name}")}
+    return {name: load(name) for name in GROUPS}
 
 
 def main(arguments: Sequence[str], groups: Mapping[str, Callable[[], Sequence[Row]]] | None = None) -> int:
+    """Print the measurements of the groups and return the exit code."""
     groups = _groups() if groups is None else groups
-    unknown = [name for name in arguments if name not in groups]
-    if unknown:
-        print(f"benchmarks: there is no group {unknown[0]!r}; there are {', '.join(groups)}", file=sys.stderr)
+    if unknown := [name for name in arguments if name not in groups]:
+        print(f"benchmarks: unknown group {unknown[0]!r}; accepted: {', '.join(groups)}", file=sys.stderr)
         return 2
     rows: list[Row] = []
     for name in arguments or groups:
         print(f"measuring: {name}", file=sys.stderr)
         rows += groups[name]()
-    Console(width=None if sys.stdout.isatty() else WIDTH_OF_LOGS).print(_table(rows))
+    Console(width=None if sys.stdout.isatty() else LOG_WIDTH).print(_table(rows))
     return 0 if all(row.ok for row in rows) else 1
 
 

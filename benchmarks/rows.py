@@ -1,4 +1,4 @@
-"""One line of the table that the benchmarks print, and fair timing on a busy machine."""
+"""Rows of the benchmarks' table, and timing that is fair on a busy machine."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One measurement: `value` must not exceed `limit`, or not fall below it if `at_least`; it may have no limit."""
+    """A measurement. `limit` is the largest value accepted, or the smallest if `at_least`; None accepts any value."""
 
     name: str
     value: float
@@ -27,24 +27,24 @@ class Row(NamedTuple):
 
 
 def interleaved(*jobs: Callable[[], object], rounds: int) -> list[float]:
-    """The median time of each job, measured in turns so that a busy machine slows all of them alike."""
+    """Return the median time of each job; jobs take turns, so that a busy machine slows all of them alike."""
     times: list[list[float]] = [[] for _ in jobs]
     for _ in range(rounds):
-        for job, taken in zip(jobs, times, strict=True):
-            began = time.perf_counter()
+        for job, seconds in zip(jobs, times, strict=True):
+            start = time.perf_counter()
             job()
-            taken.append(time.perf_counter() - began)
-    return [median(taken[rounds // 6 :]) for taken in times]
+            seconds.append(time.perf_counter() - start)
+    return [median(seconds[rounds // 6 :]) for seconds in times]
 
 
 def cpu_seconds(job: Callable[[], object]) -> float:
-    """What a job of one thread costs its core: other processes do not count."""
-    began = time.process_time()
+    """Return the CPU time of a single-threaded job, which excludes other processes."""
+    start = time.process_time()
     job()
-    return time.process_time() - began
+    return time.process_time() - start
 
 
 def cpu_medians(*jobs: Callable[[], object], rounds: int) -> list[float]:
-    """The median processor time of each job, in turns; the first round warms up."""
+    """Return the median CPU time of each job; jobs take turns, and the first round is warm-up."""
     times = [[cpu_seconds(job) for job in jobs] for _ in range(rounds + 1)][1:]
-    return [median(taken) for taken in zip(*times, strict=True)]
+    return [median(seconds) for seconds in zip(*times, strict=True)]

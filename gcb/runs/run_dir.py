@@ -32,7 +32,7 @@ from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig, read_config, write_config
 from gcb.runs.dataset_record import DatasetRecord
 from gcb.utils.dataclass_io import differences, from_dict, to_dict
-from gcb.utils.files import explain_os_errors, read_json, write_atomically, write_json
+from gcb.utils.files import explain_os_errors, read_json, read_yaml, write_atomically, write_json
 
 FORMAT, VERSION = "gcb-run", 2
 CONFIG, RECORD, CHECKPOINT = "config.yaml", "run.json", "checkpoint.json"
@@ -87,6 +87,10 @@ class Run:
             raise GCBError(f"{self.path} was written by {writer}; {reader} cannot read it: train it again")
         self.dataset = _from_dict(DatasetRecord, record.get("data"), self.path / RECORD, "data")
         self.config: TrainConfig[Any] = read_config(self.path / CONFIG)
+        if self.gcb_version == gcb.__version__:  # a later version may have more settings, with defaults
+            missing = _missing_key(to_dict(self.config), read_yaml(self.path / CONFIG))
+            if missing:
+                raise GCBError(f"{self.path / CONFIG} is damaged: it has no {missing}")
 
     def checkpoint(self) -> Checkpoint | None:
         """Return the last checkpoint, or None if there is none yet."""
@@ -249,6 +253,17 @@ def _check_never_saved(path: Path, config: TrainConfig[Any]) -> None:
                 f"{path / CHECKPOINT} is missing, but {weights.name} exists: it was deleted. Restore it, or choose "
                 "another directory"
             )
+
+
+def _missing_key(expected: Any, given: Any) -> str | None:
+    """Return the first key of nested mappings that `given` lacks."""
+    for key, value in expected.items() if isinstance(expected, dict) else ():
+        if not isinstance(given, dict) or key not in given:
+            return key
+        missing = _missing_key(value, given[key])
+        if missing:
+            return f"{key}.{missing}"
+    return None
 
 
 def _from_dict(cls: type[Content], values: Any, path: Path, name: str = "") -> Content:
