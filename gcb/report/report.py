@@ -111,7 +111,7 @@ def _analysis(group: RunGroup) -> dict[str, Any]:
     try:
         tables = {table.figure: table for table in analysis_tables(record.numbers)}
         reasons = {name: record.numbers["skipped"].get(name) for name in FIGURES}
-        step, seed = (record.numbers["about"][name] for name in ("step", "seed"))
+        step, seed = (int(record.numbers["about"][name]) for name in ("step", "seed"))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         path = record.run.path / ANALYSIS_DIR / NUMBERS
         raise GCBError(f"{path} is damaged ({error!r}); `gcb analyse` writes it again") from error

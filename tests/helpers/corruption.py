@@ -32,7 +32,7 @@ class Corruption(NamedTuple):
             return True
         if self.path.suffix in (".png", ".jsonl"):  # metrics that lost their end look like those of a shorter run
             return False
-        return self.function not in (flip_bit, change_digit)
+        return self.function not in (flip_bit, change_digit, *STRUCTURED)
 
 
 def corrupt_one(directory: Path, rng: np.random.Generator) -> Corruption:

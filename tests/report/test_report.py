@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shutil
 from datetime import datetime, timezone
 from html.parser import HTMLParser
 from pathlib import Path
@@ -92,7 +93,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (made["one"] / ANALYSIS_DIR / "map.png").write_bytes(b"\x89PNG not really")
     rate = {"value": 0.5, "interval": [0.2, 0.8], "of": 10}
     numbers: dict[str, Any] = {
-        "about": {"step": NASTY, "seed": 0},
+        "about": {"step": 4, "seed": 0},
         "skipped": {"arithmetic": NASTY},
         "values": {"pairs": 10, "pearson": rate, "spearman": {**rate, "value": None}},
     }
@@ -261,3 +262,14 @@ def test_damaged_results_are_named(runs: dict[str, Path], tmp_path: Path) -> Non
         write_report([tmp_path], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
     assert isinstance(group_runs(read_runs([tmp_path]))[0], RunGroup)
+
+
+@pytest.mark.parametrize(
+    "change", [{"about": []}, {"skipped": None}, {"values": {"pairs": "many"}}, {"arithmetic": {}}]
+)
+def test_damaged_numbers_are_named(runs: dict[str, Path], tmp_path: Path, change: dict[str, Any]) -> None:
+    run = shutil.copytree(runs["one"], tmp_path / "run")
+    path = run / ANALYSIS_DIR / "numbers.json"
+    write_json(path, {**read_json(path), **change})
+    with pytest.raises(GCBError, match=r"numbers\.json is damaged"):
+        write_report([run], tmp_path / "report.html")

@@ -232,6 +232,7 @@ def test_a_run_killed_at_its_very_start_can_be_started_again(tmp_path: Path) -> 
         ("discount: 1.5", r"iql\.discount is 1\.5"),
         ("discont: 0.99", r"iql\.discont is not a setting; did you mean discount\?"),
         ("discount: [0.99", "is not plain YAML"),
+        ("", r"it has no iql\.discount"),
     ],
 )
 def test_a_damaged_configuration_is_refused(tmp_path: Path, line: str, message: str) -> None:

@@ -30,9 +30,12 @@ def test_an_incomplete_last_row_is_not_read(tmp_path: Path) -> None:
     assert read_metrics(tmp_path / "nowhere") == []
 
 
-def test_a_damaged_line_before_the_last_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", [b'{"step": 1}\n{"step\0: 2}\n{"step": 3}\n', b'{"step": 1}\n{"step": 2, "a": []}\n{"step": 3}\n']
+)
+def test_a_damaged_line_before_the_last_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "metrics.jsonl"
-    path.write_bytes(b'{"step": 1}\n{"step\0: 2}\n{"step": 3}\n')
+    path.write_bytes(content)
     with pytest.raises(GCBError, match=r"metrics\.jsonl is damaged in line 2"):
         read_metrics(tmp_path)
 
