@@ -98,7 +98,7 @@ def fresh_scenes(config: SceneConfig, count: int, directory: Path, *, workers: i
                 bar.advance()
         columns = {name: np.stack([row[name] for row in rows]) for name in FIELDS}
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, key=np.array(key), **columns)
+        np.savez_compressed(buffer, **{"key": np.array(key), **columns})  # pyright: ignore[reportArgumentType]
         with explain_os_errors(path):
             directory.mkdir(parents=True, exist_ok=True)
             write_atomically(path, buffer.getvalue())

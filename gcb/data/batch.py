@@ -62,8 +62,9 @@ class Batch(Generic[Array]):
         def tensor(array: Any) -> "Tensor":
             return torch.from_numpy(array).to(device)
 
+        frames: dict[str, Any] = {name: tensor(array) for name, array in self.frames().items()}
         return Batch(
-            **{name: tensor(array) for name, array in self.frames().items()},
+            **frames,
             action=tensor(self.action).float(),
             reward=tensor(self.reward),
             terminal=tensor(self.terminal),

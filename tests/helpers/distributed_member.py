@@ -28,14 +28,14 @@ def first_gradients(config: TrainConfig[Any], data: Dataset, out: Path) -> Gradi
     """Train and return the gradients of the first step."""
     real, gradients = Learner.step, {}
 
-    def step(self: Learner, batch: Batch, number: int) -> Any:
-        metrics = real(self, batch, number)
-        if number == 0:
+    def recording_step(self: Learner, batch: Batch, step: int) -> Any:
+        metrics = real(self, batch, step)
+        if step == 0:
             named = self.modules.named_parameters()
             gradients.update({name: value.grad.clone() for name, value in named if value.grad is not None})
         return metrics
 
-    Learner.step = step
+    Learner.step = recording_step
     try:
         train(config, data, out, quiet=True)
     finally:
@@ -47,12 +47,12 @@ def stop_and_resume(data: Dataset, path: Path, rank: int) -> None:
     """Send SIGTERM to the second process in its seventh step: both stop, and resume when called again."""
     real = Learner.step
 
-    def step(self: Learner, batch: Batch, number: int) -> Any:
-        if number == 6 and rank == 1:
+    def interrupted_step(self: Learner, batch: Batch, step: int) -> Any:
+        if step == 6 and rank == 1:
             os.kill(os.getpid(), signal.SIGTERM)
-        return real(self, batch, number)
+        return real(self, batch, step)
 
-    Learner.step = step
+    Learner.step = interrupted_step
     try:
         train(CONFIGS["gcb"], data, path / "stopped", quiet=True)
     except KeyboardInterrupt:

@@ -47,7 +47,8 @@ class Embedding(torch.nn.Module):
 
 def test_only_the_embeddings_a_method_has_are_measured() -> None:
     method, state = Embedding(), torch.randn(50, 4)
-    batch = Batch(state, state, state, *[torch.zeros(50)] * 3)
+    zeros = torch.zeros(50)
+    batch = Batch(state, state, state, zeros, zeros, zeros)
     metrics = representation_metrics(method, batch)  # pyright: ignore[reportArgumentType]
     assert metrics.keys() == {"phi_feature_std", "phi_relative_feature_std", "phi_rank"}
     assert metrics["phi_feature_std"] == pytest.approx(2 * feature_std(state).item(), rel=1e-5)
