@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,9 @@ class DatasetRecord:
     def __post_init__(self) -> None:
         if len(self.shapes.observation) not in (1, 3) or min(*self.shapes.observation, self.shapes.action) < 1:
             raise GCBError(f"shapes is {self.shapes}; accepted: observations of 1 or 3 dimensions, all sizes above 0.")
+        env, options = self.config.get("env"), self.config.get("options")
+        if not isinstance(env, str | None) or not isinstance(options, Mapping | None):
+            raise GCBError(f"config has env {env!r} and options {options!r}; accepted: the id of an environment, a mapping")
 
 
 def record_dataset(dataset: Dataset) -> DatasetRecord:

@@ -268,6 +268,8 @@ def record(**changes: Any) -> bytes:
         (record(shapes={"observation": [8, 8, 3], "action": 0}), "shapes is .*; accepted: "),
         (record(fingerprint=3), r"data\.fingerprint is 3; accepted: text"),
         (record(config=None), r"data\.config is None; accepted: a mapping"),
+        (record(config={"env": True}), "config has env True"),
+        (record(config={"options": [1]}), r"options \[1\]; accepted: "),
         (record(colour="red"), r"data\.colour is not a setting"),
     ],
 )
