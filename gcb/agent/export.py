@@ -120,8 +120,12 @@ def _success(results: Mapping[str, Any]) -> Iterator[str]:
     for mode, result in results.items():
         tasks = {"all": result["all"], **(result["tasks"] if len(result["tasks"]) > 1 else {})}
         for task, rates in tasks.items():
-            cells = [_rate(rates[at]) for at in ("any_step", "at_end")]
-            yield f"| {mode} | {task} | {cells[0]} | {cells[1]} | {rates['any_step']['of']} | {result.get('step')} |"
+            try:
+                cells = [_rate(rates[at]) for at in ("any_step", "at_end")]
+                episodes = rates["any_step"]["of"]
+            except (LookupError, TypeError, ValueError) as error:
+                raise GCBError(f"eval.json: {mode} is damaged ({error!r})") from error
+            yield f"| {mode} | {task} | {cells[0]} | {cells[1]} | {episodes} | {result.get('step')} |"
 
 
 def _rate(entry: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ class DatasetRecord:
             raise GCBError(f"shapes is {self.shapes}; accepted: observations of 1 or 3 dimensions, all sizes above 0.")
         env, options = self.config.get("env"), self.config.get("options")
         if not isinstance(env, str | None) or not isinstance(options, Mapping | None):
-            raise GCBError(f"config has env {env!r} and options {options!r}; accepted: the id of an environment, a mapping")
+            raise GCBError(f"config has env {env!r} and options {options!r}; accepted: an environment's id, a mapping.")
 
 
 def record_dataset(dataset: Dataset) -> DatasetRecord:

@@ -196,9 +196,13 @@ def read_results(run: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the content of RUN/eval.json, by mode; empty before the first evaluation."""
     path = Path(run) / EVAL
     results = read_json(path) if path.exists() else {}
-    if not isinstance(results, dict) or not all(isinstance(result, dict) for result in results.values()):
+    if not isinstance(results, dict) or not all(map(_is_result, results.values())):
         raise GCBError(f"{path} is damaged; accepted: a mapping from modes to results")
     return results
+
+
+def _is_result(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(name), dict) for name in ("all", "tasks"))
 
 
 def run_exists(path: Path, config: TrainConfig[Any], dataset: DatasetRecord) -> bool:

@@ -68,6 +68,9 @@ def test_the_model_card_describes_the_agent(run: Path, tmp_path: Path) -> None:
         f"gcb {gcb.__version__}",
     ):
         assert part in text, part
+    (run / "eval.json").write_text(json.dumps({"goal": {"all": {"any_step": 1}, "tasks": {}}}))
+    with pytest.raises(GCBError, match=r"eval\.json: goal is damaged"):
+        export_run(run, tmp_path / "damaged")
     (run / "eval.json").unlink()
     assert "Not evaluated" in (export_run(run, tmp_path / "unevaluated") / "README.md").read_text()
 

@@ -40,7 +40,7 @@ from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate_run
 from gcb.report.report import write_report
 from gcb.runs.config import read_config, write_config
-from gcb.runs.run_dir import EVAL, METRICS, read_results
+from gcb.runs.run_dir import CHECKPOINT, EVAL, METRICS, read_results
 from gcb.sweep.grid import read_grid
 
 SEED = 11
@@ -100,7 +100,8 @@ def evaluate(run: Path) -> Any:
 
 def report(run: Path) -> Any:
     page = write_report([run], run.with_name("report.html"), when=WHEN).read_bytes()
-    if missing := [name for name in (EVAL, METRICS, f"{ANALYSIS_DIR}/{NUMBERS}") if not (run / name).exists()]:
+    files = (CHECKPOINT, EVAL, METRICS, f"{ANALYSIS_DIR}/{NUMBERS}")
+    if missing := [name for name in files if not (run / name).exists()]:
         raise GCBError(f"the page says that there is no {missing[0]}")
     return page
 
