@@ -158,7 +158,7 @@ def test_an_existing_dataset_must_match_the_grid(tmp_path: Path, data_root: Path
     state = DataJob(data_root / "slide", config).state()
     assert state.status == "invalid"
     for part in (
-        "env is 'helpers.slide_env:Slide-v0', not 'gcb/Drawer-v0'",
+        "env is 'helpers.slide_env:SlideAnyAction-v0', not 'gcb/Drawer-v0'",
         "video is False, not True",
         "image_size is 32, not 64",
         ", not 50000",
