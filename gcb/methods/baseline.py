@@ -56,7 +56,7 @@ class StateConfig(BaselineConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.condition == "goal" and self.bottleneck_dim is not None:
-            raise GCBError("method_config.condition is 'goal'; it uses no pair: set bottleneck_dim to none.")
+            raise GCBError("method_config.condition is 'goal'; it uses no pair: set bottleneck_dim to None.")
 
 
 class StateMethod(Baseline):

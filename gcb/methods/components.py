@@ -70,7 +70,7 @@ class BottleneckConfig(GradientConfig):
     """A bottleneck between the task and the policy."""
 
     bottleneck_dim: int | None = 16
-    """Width of the bottleneck between task and policy, which keeps only what to do; none for no bottleneck."""
+    """Width of the bottleneck between task and policy, which keeps only what to do; None for no bottleneck."""
     bottleneck_noise: float = 0.3
     """Standard deviation of the noise on the bottleneck in training; its code lies in [-1, 1]."""
 

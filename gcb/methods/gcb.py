@@ -62,7 +62,7 @@ class GCBConfig(MetricConfig, BottleneckConfig):
                 f"method_config.policy_distance_weight is {self.policy_distance_weight}; it needs action_decoder."
             )
         if self.condition == "goal" and (self.p_initial_pair or self.bottleneck_dim):
-            accepted = "set p_initial_pair to 0 and bottleneck_dim to none"
+            accepted = "set p_initial_pair to 0 and bottleneck_dim to None"
             raise GCBError(f"method_config.condition is 'goal'; it uses no pair: {accepted}.")
 
 

@@ -30,7 +30,7 @@ class MetricConfig(MethodConfig):
     phi_weight: float = 10.0
     """Weight of L_φ, 1 in the paper; scaled by 1 - γ, distances and their errors are small."""
     tau: float | None = 0.01
-    """Rate at which the target φ̄ follows φ, per step; none for the paper's stop-gradient of φ itself."""
+    """Rate at which the target φ̄ follows φ, per step; None for the paper's stop-gradient of φ itself."""
 
     intervals: ClassVar = {
         "metric_discount": "(0, 1)",

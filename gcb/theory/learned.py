@@ -125,7 +125,7 @@ class Learner:
             left_norm=self.objective.left_norm,
             right_norm=self.objective.right_norm,
             reward_weight=reward_weight(self.c, self.objective.scaled),
-            policy_distance=self._policy_gap(tasks, permutation),
+            policy_distance=self._policy_distance(tasks, permutation),
         )
         self.optimiser.zero_grad()
         (loss + self._psi_loss(phi, tasks)[0]).backward()
@@ -135,7 +135,7 @@ class Learner:
             for slow, fast in zip(self.target.parameters(), self.phi.parameters(), strict=True):
                 slow.lerp_(fast, self.objective.tau)
 
-    def _policy_gap(self, tasks: Tensor, permutation: Tensor) -> Tensor | None:
+    def _policy_distance(self, tasks: Tensor, permutation: Tensor) -> Tensor | None:
         """The action term: `action_weight` times the total-variation distance of the two policies."""
         if not self.objective.action_weight:
             return None

@@ -142,7 +142,7 @@ def _numbers(results: dict[str, Section], timings: list[scaling.Timing]) -> dict
 def _draw(
     results: dict[str, Section], deterministic: list[scaling.Timing], stochastic: list[scaling.Timing], out_dir: Path
 ) -> None:
-    pictures = {
+    drawn = {
         "grid": figures.grid_figure(),
         "convergence": figures.convergence_figure(results["fixed point"][1]),
         "bounds": figures.bounds_figure(results["values"][1]),
@@ -152,8 +152,8 @@ def _draw(
         "learned": figures.learned_figure(_curves(results), np.random.default_rng(0)),
         "scaling": figures.scaling_figure(deterministic, stochastic),
     }
-    for name, picture in pictures.items():
-        picture.savefig(out_dir / f"{name}.png")
+    for name, figure in drawn.items():
+        figure.savefig(out_dir / f"{name}.png")
 
 
 def run(

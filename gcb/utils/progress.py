@@ -35,6 +35,7 @@ class Progress:
         self.clock = clock
         self.metrics: dict[str, float] = {}
         self._began = self._last_line = clock()
+        self._written = -1
         self._bar: Any = None
         self._task: Any = None
 
@@ -48,7 +49,7 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done, status=self.status())
             self._bar.stop()
-        elif not self.quiet:
+        elif not self.quiet and self._written != self.done:
             self._write_line()
 
     def advance(self, count: int = 1, **metrics: float) -> None:
@@ -75,7 +76,7 @@ class Progress:
         return "  ".join(parts)
 
     def _write_line(self) -> None:
-        self._last_line = self.clock()
+        self._last_line, self._written = self.clock(), self.done
         percent = 100 * self.done // max(self.total, 1)
         self.stream.write(f"{self.label} {percent:3d} %  {self.status()}\n")
         self.stream.flush()

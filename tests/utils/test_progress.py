@@ -66,3 +66,12 @@ def test_quiet_writes_nothing() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (7.4, "0:07"), (59.6, "1:00"), (3723, "1:02:03")])
 def test_duration_as_text(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_the_last_line_is_written_once() -> None:
+    stream, now = io.StringIO(), [0.0]
+    with Progress("collecting", 2, every=1.0, stream=stream, clock=lambda: now[0]) as bar:
+        for _ in range(2):
+            now[0] += 2.0
+            bar.advance()
+    assert stream.getvalue().count("100 %") == 1
