@@ -1,9 +1,11 @@
 """PyBullet, imported without its banner, and with a helpful error if it is missing."""
 
+import atexit
 import contextlib
 import ctypes
 import os
 import sys
+import weakref
 from collections.abc import Iterator
 
 from gcb.errors import GCBError
@@ -46,10 +48,23 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 
+_clients: weakref.WeakSet[BulletClient] = weakref.WeakSet()
+
+
 def connect() -> BulletClient:
     """Start a new simulation without a window."""
     with quiet():
-        return BulletClient(pybullet.DIRECT)
+        client = BulletClient(pybullet.DIRECT)
+    _clients.add(client)
+    return client
+
+
+@atexit.register
+def _disconnect_all() -> None:
+    """Disconnect what is still open at exit: later, when modules are gone, the clients' destructors would fail."""
+    for client in list(_clients):
+        if client.isConnected():
+            client.disconnect()
 
 
 __all__ = ["BulletClient", "connect", "pybullet", "quiet"]
