@@ -32,7 +32,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 @pytest.fixture(scope="session")
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether to inject many faults instead of a few."""
-    return request.config.getoption("full", False)
+    return bool(request.config.getoption("full", False))
 
 
 @pytest.fixture
