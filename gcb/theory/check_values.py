@@ -102,7 +102,7 @@ def check_any_reward(rng: np.random.Generator, count: int) -> list[Verdict]:
 def check_goal_conditioned_policy(rng: np.random.Generator, count: int) -> list[Verdict]:
     """Proposition 4 when d is measured under the goal-conditioned π* and V_R under a policy for R: α ≥ 0, unscaled.
 
-    Counter-examples are rare here, so the search goes on until both readings have met one.
+    Counter-examples are rare here, so the search continues until both readings have found one.
     """
     source = ANY_REWARD
     best = Tally(source, "|ΔV_R| ≤ Σ|α| d of π*(s, g), V_R of the best policy for R", expected=False)

@@ -28,7 +28,7 @@ def _solver():
 
 
 def cheapest_cycle(plans: Floats, costs: Floats) -> Floats:
-    """0 where a plan is optimal, below 0 where some cycle of re-routing is cheaper (by how much is not told), [n].
+    """0 where a plan is optimal, below 0 where some cycle of re-routing is cheaper (not by how much), [n].
 
     Moving a unit from row a' to row a costs min over the columns b that a' serves of C[a, b] - C[a', b]. A plan is
     optimal when no cycle of such moves has negative cost (cyclical monotonicity); Floyd and Warshall find it.
