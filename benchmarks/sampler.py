@@ -14,19 +14,24 @@ ROUNDS = 60
 
 
 def run() -> list[Row]:
-    """Compare sampling 256 (s, s', g) from memory maps with copying 768 random images in memory."""
+    """Compare sampling from memory maps with copying as many random images in memory, for groups of 1 and of 2."""
     data = _images()
     with tempfile.TemporaryDirectory() as directory:
         stored = write_dataset(data, Path(directory) / "data")
-        sampler = Sampler(stored, GoalSampling(), np.random.default_rng(0))
-        rng, into = np.random.default_rng(1), np.empty((3 * BATCH, *data.frames.shape[1:]), np.uint8)
-        sampling, copying = interleaved(
-            lambda: sampler.sample(BATCH),
-            lambda: _copy(data.frames, rng.integers(len(data.frames), size=3 * BATCH), into),
-            rounds=ROUNDS,
-        )
-    text = f"{1e3 * sampling:.2f} ms for a batch of {BATCH} (s, s', g), {1e3 * copying:.2f} ms for the bare copy"
-    return [Row("sample / copy", sampling / copying, 2.0, text)]
+        return [_compare(stored, data, group_size) for group_size in (1, 2)]
+
+
+def _compare(stored: Dataset, data: Dataset, group_size: int) -> Row:
+    sampler = Sampler(stored, GoalSampling(), np.random.default_rng(0), group_size=group_size)
+    count = BATCH + 3 * BATCH // group_size
+    rng, into = np.random.default_rng(1), np.empty((count, *data.frames.shape[1:]), np.uint8)
+    sampling, copying = interleaved(
+        lambda: sampler.sample(BATCH, extra_frames=["initial_state"]),
+        lambda: _copy(data.frames, rng.integers(len(data.frames), size=count), into),
+        rounds=ROUNDS,
+    )
+    text = f"{1e3 * sampling:.2f} ms for {BATCH} states with s', g and s₀, {1e3 * copying:.2f} ms for the bare copy"
+    return Row(f"sample / copy, groups of {group_size}", sampling / copying, 2.0, text)
 
 
 def _copy(frames: np.ndarray, index: np.ndarray, into: np.ndarray) -> None:

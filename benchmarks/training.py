@@ -1,7 +1,8 @@
-"""Training, acting and evaluating against the bare encoder passes and environment steps that they need."""
+"""Training, acting and evaluating against the bare network passes and environment steps that they need."""
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,59 +16,78 @@ from gcb.data import Batch, Dataset
 from gcb.envs.spec import EnvSpec
 from gcb.evaluation.evaluate import evaluate
 from gcb.methods import Shapes
-from gcb.models.networks import ImageEncoder
+from gcb.models.iql import Transition
+from gcb.models.networks import Encoder, ImageTrunk, PairHead, StateHead
 from gcb.runs.config import make_config
+from gcb.training.learner import Learner
 from gcb.training.trainer import Trainer
 
 EPISODES, LENGTH = 40, 50
-ROUNDS = {"laptop": 9, "paper": 4}
+ROUNDS = {"laptop": 15, "paper": 4}
 ACTS = 60
 EVALUATED = 20
 
 
 def run() -> list[Row]:
-    data, peak = random_images(), _matmul_peak()
-    rows = [row for preset in ROUNDS for row in _steps(preset, data, peak)]
-    return [*rows, *_acting(), _evaluating()]
+    data = random_images()
+    return [*_laptop(data), _paper(data), *_acting(), _evaluating()]
 
 
-def _steps(preset: str, data: Dataset, peak: float) -> list[Row]:
-    """Compare a whole training step, with sampling and augmentation, with the encoder passes alone.
-
-    The limit applies to the six passes over whole batches that suffice for Algorithm 1; the step is also compared with
-    the passes that it actually makes, which may be over fewer images.
-    """
-    config = make_config("gcb", preset, {"device": "cpu"})
-    trainer = Trainer(config, data, torch.device("cpu"))
-    batch, method = trainer.next_batch(), trainer.learner.method
-    own_passes = _record_passes(method, lambda: trainer.learner.step(batch, 0))
-    six_passes = _six_passes(method, batch)
-    step, gradient_step, six, own = cpu_medians(
-        lambda: trainer.learner.step(trainer.next_batch(), 0),
-        lambda: trainer.learner.step(batch, 0),
-        lambda: _replay(six_passes),
-        lambda: _replay(own_passes),
-        rounds=ROUNDS[preset],
+def _laptop(data: Dataset) -> list[Row]:
+    """Compare GCB's whole step with the encoder passes that it makes, and with the step of plain cloning."""
+    trainer, cloning = (_trainer(method, "laptop", data) for method in ("gcb", "gcbc"))
+    learner, batch = trainer.learner, trainer.next_batch()
+    passes = _record_passes(learner.method, lambda: learner.step(batch, 0))
+    heads = _iql_pass(learner, batch)
+    step, cloned, bare, sampling, iql, optimizer = cpu_medians(
+        lambda: learner.step(trainer.next_batch(), 0),
+        lambda: cloning.learner.step(cloning.next_batch(), 0),
+        lambda: _replay(passes),
+        trainer.next_batch,
+        heads,
+        lambda: _update(learner),
+        rounds=ROUNDS["laptop"],
     )
-    rate, share = 1 / step, 2 * _multiply_adds(own_passes) / step / peak
-    speed = f"{rate:.3g} steps/s, {rate * config.batch_size:,.0f} samples/s on one core"
-    count = sum(len(images[0]) for _, images, _ in own_passes)
-    calls = f"{len(own_passes)} encoder calls of {count} images"
+    parts = {"sampling": sampling, "encoders": bare, "IQL": iql, "optimiser": optimizer}
+    shares = ", ".join(f"{name} {seconds / step:.0%}" for name, seconds in parts.items())
     return [
-        Row(f"{preset}: training step / six bare passes", step / six, 1.2, speed),
-        Row(f"{preset}: training step / the passes it makes", step / own, None, f"{calls}; bare {1e3 * own:.0f} ms"),
-        Row(
-            f"{preset}: sampling and augmentation / training step",
-            1 - gradient_step / step,
-            None,
-            f"of {1e3 * step:.0f} ms",
-        ),
-        Row(f"{preset}: share of the matmul peak", share, None, f"peak {peak / 1e9:.0f} GFLOP/s on one core"),
+        Row("laptop: training step / the passes it makes", step / bare, 1.2, f"{step / (bare + iql):.2f} with IQL's"),
+        Row("laptop: training step / plain cloning's", step / cloned, 2.0, _speed(step, trainer)),
+        Row("laptop: rest of the step", 1 - sum(parts.values()) / step, None, f"{shares} of {1e3 * step:.0f} ms"),
     ]
 
 
-Pass = tuple[ImageEncoder, tuple[Tensor, ...], bool]
-"""An encoder, its images, and whether the pass has a gradient."""
+def _paper(data: Dataset) -> Row:
+    """Compare GCB's whole step with the six passes over whole batches that suffice for Algorithm 1."""
+    trainer = _trainer("gcb", "paper", data)
+    learner, batch = trainer.learner, trainer.next_batch()
+    passes = _six_passes(learner.method, batch)
+    step, six = cpu_medians(
+        lambda: learner.step(trainer.next_batch(), 0), lambda: _replay(passes), rounds=ROUNDS["paper"]
+    )
+    return Row("paper: training step / six bare passes", step / six, 1.2, _speed(step, trainer))
+
+
+def _trainer(method: str, preset: str, data: Dataset) -> Trainer:
+    return Trainer(make_config(method, preset, {"device": "cpu"}), data, torch.device("cpu"))
+
+
+def _speed(step: float, trainer: Trainer) -> str:
+    return f"{1 / step:.3g} steps/s, {trainer.config.batch_size / step:,.0f} states/s on one core"
+
+
+@dataclass
+class Pass:
+    """A call of an encoder or of a part of one."""
+
+    network: nn.Module
+    inputs: tuple[Tensor, ...]
+    with_gradient: bool
+    """Whether it has a backward pass, which also enters the inputs that require it."""
+
+    def __post_init__(self) -> None:
+        wanted = [part.requires_grad and self.with_gradient for part in self.inputs]
+        self.inputs = tuple(part.detach().requires_grad_(flag) for part, flag in zip(self.inputs, wanted, strict=True))
 
 
 def _six_passes(method: Any, batch: Batch[Tensor]) -> list[Pass]:
@@ -76,27 +96,29 @@ def _six_passes(method: Any, batch: Batch[Tensor]) -> list[Pass]:
     ψ on s and g with a gradient and on s' without; φ on (s, g) with a gradient and on (s', g) and (g, g) without.
     """
     phi, psi = method._phi, method._psi
+    assert isinstance(phi, Encoder)
+    assert isinstance(psi, Encoder)
     state, next_state, goal = batch.state, batch.next_state, batch.goal
     return [
-        (psi, (state,), True),
-        (psi, (goal,), True),
-        (psi, (next_state,), False),
-        (phi, (state, goal), True),
-        (phi, (next_state, goal), False),
-        (phi, (goal, goal), False),
+        Pass(psi, (state,), True),
+        Pass(psi, (goal,), True),
+        Pass(psi, (next_state,), False),
+        Pass(phi, (state, goal), True),
+        Pass(phi, (next_state, goal), False),
+        Pass(phi, (goal, goal), False),
     ]
 
 
 def _record_passes(method: nn.Module, step: Callable[[], object]) -> list[Pass]:
-    """Return the encoder passes that a step makes."""
+    """Return the passes through encoders, trunks and heads that a step makes; those inside another are left out."""
     passes: list[Pass] = []
 
-    def record(encoder: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        assert isinstance(encoder, ImageEncoder)
-        passes.append((encoder, inputs, output.requires_grad))
+    def record(network: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        passes.append(Pass(network, inputs, output.requires_grad))
 
-    encoders = [module for module in method.modules() if isinstance(module, ImageEncoder)]
-    hooks = [encoder.register_forward_hook(record) for encoder in encoders]
+    networks = [part for part in method.modules() if isinstance(part, Encoder | ImageTrunk | PairHead | StateHead)]
+    inner = {id(part) for network in networks for part in network.modules() if part is not network}
+    hooks = [network.register_forward_hook(record) for network in networks if id(network) not in inner]
     step()
     for hook in hooks:
         hook.remove()
@@ -105,45 +127,65 @@ def _record_passes(method: nn.Module, step: Callable[[], object]) -> list[Pass]:
 
 def _replay(passes: list[Pass]) -> None:
     """Run the passes and nothing else."""
-    for encoder, images, with_gradient in passes:
-        with torch.set_grad_enabled(with_gradient):
-            output = encoder(*images)
-        if with_gradient:
-            encoder.zero_grad(set_to_none=True)
+    for each in passes:
+        with torch.set_grad_enabled(each.with_gradient):
+            output = each.network(*each.inputs)
+        if each.with_gradient:
+            each.network.zero_grad(set_to_none=True)
+            for part in each.inputs:
+                part.grad = None
             output.sum().backward()
 
 
-def _multiply_adds(passes: list[Pass]) -> float:
-    """Return the multiply-adds of the passes; a pass with a gradient counts three times."""
-    total = 0.0
-    for encoder, images, with_gradient in passes:
-        each = encoder.linear.in_features * encoder.linear.out_features
-        height, width = images[0].shape[1:3]
-        for layer in encoder.convolutions:
-            assert isinstance(layer, nn.Conv2d)
-            height, width = ((side - layer.kernel_size[0]) // layer.stride[0] + 1 for side in (height, width))
-            each += height * width * layer.weight.numel()
-        total += len(images[0]) * each * (3 if with_gradient else 1)
-    return total
+def _iql_pass(learner: Learner, batch: Batch[Tensor]) -> Callable[[], None]:
+    """Return a function that runs IQL's losses and their backward pass as in a step, and nothing else."""
+    output, iql = learner.method.compute_loss(batch), learner.iql
+
+    def leaves(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {name: part.detach().requires_grad_(part.requires_grad) for name, part in inputs.items()}
+
+    transition = Transition(
+        *(leaves(inputs) for inputs in (output.actor_inputs, output.critic_inputs, output.next_inputs)),
+        action=batch.action,
+        final=batch.final,
+        reward=batch.reward,
+        terminal=batch.terminal,
+    )
+
+    def call() -> None:
+        iql.zero_grad(set_to_none=True)
+        torch.stack(list(iql.losses(transition)[0].values())).sum().backward()
+
+    return call
+
+
+def _update(learner: Learner) -> None:
+    """Update weights and target networks."""
+    for parameter in learner.modules.parameters():
+        if parameter.requires_grad and parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    learner.optimizer.step()
+    learner.method.after_step()
+    learner.iql.after_step()
 
 
 def _acting() -> list[Row]:
-    """Compare acting on one observation through the agent with the networks alone."""
+    """Compare a step of a task through the agent with the networks alone."""
     rows = []
     image, goal = random_images(episodes=1).frames[:2]
     state, goals = torch.from_numpy(image[None].copy()), torch.from_numpy(goal[None].copy())
     for preset in ROUNDS:
         agent = _agent(preset)
-        policy = agent.start_task(image, goal=goal)
-        task = agent.method.goal_features(state, state, goals)
+        task, policy = agent.start_task(image, goal=goal), agent.iql.policy("goal")
+        prepared = agent.method.prepare_goal(state, goals)
 
-        def bare(agent: Agent = agent, task: Tensor = task) -> None:
-            method = agent.method
+        def bare(agent: Agent = agent, policy: Any = policy, prepared: tuple[Tensor, ...] = prepared) -> None:
             with torch.inference_mode():
-                features = method.goal_features(state, state, goals) if method.task_depends_on_state else task
-                agent.iql.actor(torch.cat([method.state_features(state), features], -1))
+                inputs = agent.method.goal_inputs(state, *prepared)
+                policy.actor(inputs)
+                policy.done(inputs)
 
-        acting, forward = cpu_medians(lambda policy=policy: policy.act(image), bare, rounds=ACTS)
+        acting, forward = cpu_medians(lambda task=task: task.step(image), bare, rounds=ACTS)
         text = f"{1e3 * acting:.2f} ms for an action, {1e3 * forward:.2f} ms for the networks alone"
         rows.append(Row(f"{preset}: acting / bare forward pass", acting / forward, 2.0, text))
     return rows
@@ -164,14 +206,6 @@ def _agent(preset: str) -> Agent:
     method, iql = build(make_config("gcb", preset), shapes)
     method.eval()
     return Agent(method.requires_grad_(False), iql.requires_grad_(False), shapes, torch.device("cpu"))
-
-
-def _matmul_peak() -> float:
-    """Return the floating-point operations per second of a large square matrix product, the processor's best case."""
-    side = 1024
-    left, right = torch.randn(side, side), torch.randn(side, side)
-    (seconds,) = cpu_medians(lambda: left @ right, rounds=20)
-    return 2 * side**3 / seconds
 
 
 def random_images(episodes: int = EPISODES) -> Dataset:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gcb.agent.agent import Agent
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def load(run: str | os.PathLike[str], device: str = "cpu") -> "Agent":

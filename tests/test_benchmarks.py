@@ -1,9 +1,13 @@
 """The driver of the benchmarks; `make bench` runs the measurements."""
 
 import pytest
+import torch
+from helpers.tiny import tiny_config, tiny_dataset
 
 from benchmarks.__main__ import main
 from benchmarks.rows import Row
+from benchmarks.training import _record_passes, _replay
+from gcb.training.trainer import Trainer
 
 GOOD = Row("fast enough", 0.8, 0.6, "ten times a second", at_least=True)
 UNLIMITED = Row("informative", 3.0, None, "no limit")
@@ -41,3 +45,37 @@ def test_table_and_exit_code(capsys):
 def test_unknown_group(capsys):
     assert main(["engines"], {"good": lambda: [GOOD]}) == 2
     assert "unknown group 'engines'; accepted: good" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        (
+            "gcb",
+            [
+                ("ImageTrunk", 16, True),  # eight states, and the goals and initial states of four groups
+                ("ImageTrunk", 4, False),  # their next states
+                ("StateHead", 8, True),
+                ("StateHead", 4, False),
+                ("PairHead", 8, True),  # φ(s, g)
+                ("PairHead", 4, False),  # φ(s', g)
+                ("PairHead", 1, False),  # φ(g, g)
+                ("StateHead", 1, False),  # ψ(g)
+                ("StateHead", 4, True),  # ψ(s_0)
+                ("PairHead", 4, True),  # φ(s_0, g)
+            ],
+        ),
+        ("gcbc", [("Encoder", 8, True), ("Encoder", 4, False)]),
+    ],
+)
+def test_recorded_passes_are_those_of_a_step(method, expected):
+    trainer = Trainer(tiny_config(method), tiny_dataset(), torch.device("cpu"))
+    learner, batch = trainer.learner, trainer.next_batch()
+    passes = _record_passes(learner.method, lambda: learner.step(batch, 0))
+    assert [(type(each.network).__name__, len(each.inputs[0]), each.with_gradient) for each in passes] == expected
+    learner.method.zero_grad()
+    _replay(passes)
+    for each in passes:
+        if each.with_gradient:
+            assert all(weight.grad is not None for weight in each.network.parameters())
+            assert all((part.grad is not None) == part.is_floating_point() for part in each.inputs)

@@ -1,6 +1,7 @@
 """A trained agent that acts towards a goal image, or by analogy with an example pair."""
 
 import os
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from gcb.models.iql import IQL
 from gcb.runs.run_dir import Run
 
 Example = tuple[np.ndarray, np.ndarray]
+DONE_THRESHOLD, DONE_WINDOW = 0.5, 3
+"""The agent declares a task done when the mean of its last estimates of `done`, this many, reaches the threshold."""
 
 
 class Agent:
@@ -50,7 +53,7 @@ class Agent:
 
         `initial_state` is the observation at the start of the task; if omitted, the task starts now. With `rng` the
         action is sampled from the policy with `eval_temperature` times its standard deviation. For whole episodes
-        `start_task` is shorter, and faster where the task features do not depend on the state.
+        `start_task` is shorter, and faster: it encodes the task once.
         """
         policy = self.start_task(observation if initial_state is None else initial_state, goal=goal, example=example)
         noise = None
@@ -76,6 +79,18 @@ class Agent:
         """Return V(s, task), IQL's estimate of the discounted probability of success."""
         policy = self.start_task(observation if initial_state is None else initial_state, goal=goal, example=example)
         return policy.value(observation)
+
+    def done(
+        self,
+        observation: np.ndarray,
+        *,
+        goal: np.ndarray | None = None,
+        example: Example | None = None,
+        initial_state: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the estimated probability that the task is fulfilled in this observation."""
+        policy = self.start_task(observation if initial_state is None else initial_state, goal=goal, example=example)
+        return policy.done(observation)
 
     def phi(self, state: np.ndarray, goal: np.ndarray) -> np.ndarray:
         """Return the task embedding φ(s, g)."""
@@ -128,14 +143,17 @@ class Agent:
 
 
 class TaskPolicy:
-    """The policy for one task, or a batch of tasks; task features that do not depend on the state are computed once."""
+    """The policy for one task, or a batch of tasks; what does not depend on the current state is computed once."""
 
     def __init__(self, agent: Agent, initial_state: Tensor, task: Tensor | tuple[Tensor, Tensor]) -> None:
-        self._agent, self._initial_state, self._task = agent, initial_state, task
-        self._features: Tensor | None = None
-        if not agent.method.task_depends_on_state:
-            with torch.inference_mode():
-                self._features = self._task_features(initial_state)
+        self._agent, method = agent, agent.method
+        with torch.inference_mode():
+            if isinstance(task, Tensor):
+                self._prepared = method.prepare_goal(*_paired(initial_state, task))
+                self._inputs_of, self._policy = method.goal_inputs, agent.iql.policy("goal")
+            else:
+                self._prepared = method.prepare_example(*_paired(initial_state, *task))
+                self._inputs_of, self._policy = method.analogy_inputs, agent.iql.policy("analogy")
 
     def act(self, observation: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """Return the mean action at this observation, in [-1, 1].
@@ -143,32 +161,54 @@ class TaskPolicy:
         With `noise`, standard normal numbers in the shape of the actions, return an action sampled from the policy.
         """
         with torch.inference_mode():
-            actor, inputs = self._agent.iql.actor, self._inputs(observation)
-            if noise is None:
-                return self._agent._out(actor(inputs), observation)
-            samples = torch.as_tensor(np.reshape(noise, (len(inputs), -1)), dtype=inputs.dtype, device=inputs.device)
-            return self._agent._out(actor.sample(inputs, samples), observation)
+            return self._agent._out(self._act(self._inputs(observation), noise), observation)
+
+    def done(self, observation: np.ndarray) -> np.ndarray:
+        """Return the estimated probability that the task is fulfilled in this observation."""
+        with torch.inference_mode():
+            return self._agent._out(self._done(self._inputs(observation)), observation)
+
+    def step(self, observation: np.ndarray, noise: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return `act` and `done` at this observation, from one pass of the encoders.
+
+        The noise is reduced by the probability that the task is done, so that the agent calms down as it gets there.
+        """
+        with torch.inference_mode():
+            inputs = self._inputs(observation)
+            done = self._done(inputs)
+            if noise is not None:
+                noise = np.reshape(noise, (len(inputs), -1)) * (1 - done.cpu().numpy()[:, None])
+            return self._agent._out(self._act(inputs, noise), observation), self._agent._out(done, observation)
 
     def value(self, observation: np.ndarray) -> np.ndarray:
         """Return V(s, task) at this observation."""
         with torch.inference_mode():
-            return self._agent._out(self._agent.iql.value(self._inputs(observation)).squeeze(-1), observation)
+            return self._agent._out(self._policy.value(self._inputs(observation)).squeeze(-1), observation)
+
+    def _act(self, inputs: Tensor, noise: np.ndarray | None) -> Tensor:
+        if noise is None:
+            return self._policy.actor(inputs)
+        samples = torch.as_tensor(np.reshape(noise, (len(inputs), -1)), dtype=inputs.dtype, device=inputs.device)
+        return self._policy.actor.sample(inputs, samples)
+
+    def _done(self, inputs: Tensor) -> Tensor:
+        return torch.sigmoid(self._policy.done(inputs)).squeeze(-1)
 
     def _inputs(self, observation: np.ndarray) -> Tensor:
-        state = self._agent._batch(observation, "observation")
-        task = self._task_features(state) if self._features is None else self._features
-        features = self._agent.method.state_features(state)
-        if len(task) != len(features):
-            features, task = _paired(features, task)
-        return torch.cat([features, task], dim=-1)
+        state, *prepared = _paired(self._agent._batch(observation, "observation"), *self._prepared)
+        return self._inputs_of(state, *prepared)
 
-    def _task_features(self, state: Tensor) -> Tensor:
-        method = self._agent.method
-        if isinstance(self._task, Tensor):
-            initial_state, state, goal = _paired(self._initial_state, state, self._task)
-            return method.goal_features(initial_state, state, goal)
-        initial_state, state, before, after = _paired(self._initial_state, state, *self._task)
-        return method.analogy_features(initial_state, state, (before, after))
+
+class DoneMonitor:
+    """Decides from the estimates of `TaskPolicy.step` when the agent declares its tasks done."""
+
+    def __init__(self) -> None:
+        self._recent: deque[np.ndarray] = deque(maxlen=DONE_WINDOW)
+
+    def update(self, done: np.ndarray) -> np.ndarray:
+        """Add the estimates of one step, a number or a batch; return for each whether the task is declared done."""
+        self._recent.append(np.asarray(done))
+        return (np.mean(self._recent, axis=0) >= DONE_THRESHOLD) & (len(self._recent) == DONE_WINDOW)
 
 
 def load(run: str | os.PathLike[str], device: str = "cpu") -> Agent:

@@ -13,7 +13,7 @@ from gcb.runs.config import TrainConfig
 def build(config: TrainConfig[Any], shapes: Shapes) -> tuple[Method, IQL]:
     """Build the method and IQL of a configuration, for data of these shapes."""
     method = method_named(config.method)(config.method_config, shapes)
-    return method, IQL(config.iql, method.state_size + method.task_size, shapes.action)
+    return method, IQL(config.iql, method.input_sizes, shapes.action, method.history_sizes)
 
 
 def pick_device(name: str) -> torch.device:

@@ -27,6 +27,7 @@ from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Checkpoint, Run, 
 from gcb.utils.dataclass_io import to_dict
 from gcb.utils.files import read_json, staged_dir, write_atomically, write_json
 from gcb.utils.progress import duration
+from gcb.utils.statistics import CRITERIA, Criterion
 
 CARD = "README.md"
 
@@ -111,26 +112,35 @@ def _success(results: Mapping[str, Any]) -> Iterator[str]:
         yield "Not evaluated yet; run `gcb eval`."
         return
     yield "Success rates with 95 % intervals, on seeds that no dataset uses, conditioned on a goal or an example pair"
-    yield "from a strictly or loosely analogous scene. Actions are sampled from the policy: `act(…, rng=generator)`."
-    yield from (
-        "",
-        "| mode | task | at any step | at the end | episodes | training steps |",
-        "|---|---|---|---|---|---|",
-    )
+    yield "from a strictly, loosely or freely analogous scene. Actions are sampled from the policy:"
+    yield "`agent.start_task(…).step(observation, noise)`."
+    criteria = _criteria(results)
+    if "declared" in criteria:
+        yield "If the agent never declares the task done, it is judged at the end of the episode."
+    columns = ("mode", "task", *(CRITERIA[criterion] for criterion in criteria), "episodes", "training steps")
+    yield from ("", f"| {' | '.join(columns)} |", "|" + "---|" * len(columns))
     for mode, result in results.items():
         tasks = {"all": result["all"], **(result["tasks"] if len(result["tasks"]) > 1 else {})}
         for task, rates in tasks.items():
             try:
-                cells = [_rate(rates[at]) for at in ("any_step", "at_end")]
-                episodes = rates["any_step"]["of"]
+                cells = [mode, task, *(_rate(rates, criterion) for criterion in criteria)]
+                cells += [str(rates["any_step"]["of"]), str(result.get("step"))]
             except (LookupError, TypeError, ValueError) as error:
                 raise GCBError(f"eval.json: {mode} is damaged ({error!r})") from error
-            yield f"| {mode} | {task} | {cells[0]} | {cells[1]} | {episodes} | {result.get('step')} |"
+            yield f"| {' | '.join(cells)} |"
 
 
-def _rate(entry: Mapping[str, Any]) -> str:
-    low, high = entry["interval"]
-    return f"{entry['rate']:.3f} [{low:.3f}, {high:.3f}]"
+def _criteria(results: Mapping[str, Any]) -> list[Criterion]:
+    """Return the criteria that were measured: older evaluations lack "declared"."""
+    declared = any("declared" in result["all"] for result in results.values())
+    return [criterion for criterion in CRITERIA if criterion != "declared" or declared]
+
+
+def _rate(rates: Mapping[str, Any], criterion: Criterion) -> str:
+    if criterion == "declared" and criterion not in rates:
+        return "–"
+    low, high = rates[criterion]["interval"]
+    return f"{rates[criterion]['rate']:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _use(agent: Agent, name: str, onnx: bool) -> Iterator[str]:

@@ -39,18 +39,14 @@ class Graph(nn.Module):
 
 def graphs(agent: Agent) -> Iterator[tuple[str, tuple[str, ...], Graph]]:
     """Yield the name, inputs and module of each graph of an agent."""
-    method, actor = agent.method, agent.iql.actor
-
-    def act(state: Tensor, task: Callable[[], Tensor]) -> Tensor:
-        # Empty features are left out: an empty tensor would fix the size of the batch.
-        features = [method.state_features(state)] if method.state_size else []
-        return actor(torch.cat([*features, *([task()] if method.task_size else [])], -1))
+    method = agent.method
+    goal_actor, analogy_actor = agent.iql.policy("goal").actor, agent.iql.policy("analogy").actor
 
     def act_on_goal(initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return act(state, lambda: method.goal_features(initial_state, state, goal))
+        return goal_actor(method.goal_inputs(state, *method.prepare_goal(initial_state, goal)))
 
     def act_on_analogy(initial_state: Tensor, state: Tensor, before: Tensor, after: Tensor) -> Tensor:
-        return act(state, lambda: method.analogy_features(initial_state, state, (before, after)))
+        return analogy_actor(method.analogy_inputs(state, *method.prepare_example(initial_state, before, after)))
 
     yield "phi", ("state", "goal"), Graph(agent, method.phi)
     yield "psi", ("state",), Graph(agent, method.psi)

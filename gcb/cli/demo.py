@@ -10,12 +10,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from gcb.agent.agent import Agent
 from gcb.analysis.analyse import AnalysisSize, analyse
 from gcb.data import CollectConfig, collect, contact_sheet, open_dataset
 from gcb.envs.expert_media import expert_video, scene_sheet
-from gcb.evaluation.evaluate import evaluate_run
+from gcb.evaluation.evaluate import evaluate_run, validate
 from gcb.report.report import write_report
+from gcb.report.table import MODE_NAMES
 from gcb.runs.config import make_config
+from gcb.training.loggers import read_metrics
 from gcb.training.trainer import train
 from gcb.utils.progress import duration
 from gcb.utils.statistics import Rate
@@ -42,14 +45,18 @@ class DemoSize:
     env: str = "gcb/ButtonDrawer-v0"
     transitions: int = 20_000
     preset: str = "laptop"
-    steps: int = 3_000
+    steps: int = 5_000
     episodes: int = 100
+    curve_points: int = 5
+    """How often success is measured during training."""
+    curve_episodes: int = 20
     tasks: int = 2_000
     """Tasks among which neighbours are searched; a third of them are queries, and points on the map."""
     scenes: int = 120
     """Fresh scenes for analogy arithmetic."""
 
 
+CURVE_MODES = ("goal", "strict")
 OUTPUTS = (
     ("data.png", "episodes of the dataset"),
     ("scenes.png", "states, goals and analogous pairs"),
@@ -78,6 +85,8 @@ def demo(out: Path, console: Console, size: DemoSize | None = None) -> None:
         for job in [pool.submit(_train, method, data, run, size) for method, run in runs]:
             job.result()
 
+    console.print(_curve(agent, size.curve_episodes))
+
     console.rule("3. Evaluate both on new scenes")
     console.print(_table(_evaluate(agent, baseline, size.episodes), size.episodes))
 
@@ -94,8 +103,27 @@ def demo(out: Path, console: Console, size: DemoSize | None = None) -> None:
 
 
 def _train(method: str, data: Path, out: Path, size: DemoSize) -> None:
-    config = make_config(method, size.preset, {"steps": size.steps, "threads": 1})
-    train(config, data, out, quiet=method != "gcb")
+    every = max(1, size.steps // size.curve_points)
+    changes = {"steps": size.steps, "threads": 1, "checkpoint_every": every, "log_every": min(100, every)}
+    config = make_config(method, size.preset, changes)
+
+    def measure(agent: Agent, step: int) -> dict[str, float]:
+        return validate(agent, CURVE_MODES, episodes=size.curve_episodes) if method == "gcb" else {}
+
+    train(config, data, out, quiet=method != "gcb", on_checkpoint=measure)
+
+
+def _curve(run: Path, episodes: int) -> Table:
+    """Return a table of success over training."""
+    title = f"success over training, {episodes} validation episodes each (a curve is in the report)"
+    table = Table(title=title, title_justify="left")
+    for name in ("step", *(MODE_NAMES[mode] for mode in CURVE_MODES)):
+        table.add_column(name)
+    for row in read_metrics(run):
+        if all(f"eval_{mode}" in row for mode in CURVE_MODES):
+            rates = (f"{'█' * round(20 * row[f'eval_{mode}']):<20} {row[f'eval_{mode}']:.2f}" for mode in CURVE_MODES)
+            table.add_row(f"{row['step']:,}", *rates)
+    return table
 
 
 def _evaluate(agent: Path, baseline: Path, episodes: int) -> dict[str, Rate]:

@@ -14,10 +14,11 @@ from gcb.agent.export import export_run
 from gcb.cli import RunDir
 from gcb.data import open_dataset
 from gcb.envs.adapters import load_adapter
-from gcb.envs.spec import EnvSpec
+from gcb.envs.spec import EnvSpec, Mode
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import EvalResult, evaluate_run
 from gcb.evaluation.held_out import action_error
+from gcb.utils.statistics import CRITERIA
 
 
 @dataclass
@@ -28,9 +29,9 @@ class Eval:
     """Directory of the run."""
     episodes: int = 200
     """Episodes per mode, in scenes that no dataset contains."""
-    modes: tuple[Literal["goal", "strict", "loose"], ...] | None = None
-    """How the task is given: goal (a goal image), strict or loose (an analogy: an example pair from another scene).
-    None for goal, and strict if the method supports analogies."""
+    modes: tuple[Mode, ...] | None = None
+    """How the task is given: goal (a goal image), or strict, loose or free (an analogy: an example pair from another
+    scene). None for goal, and strict and free if the method and the environment support analogies."""
     seed: int = 0
     """Seed of the scenes."""
     workers: int = 1
@@ -126,9 +127,10 @@ class Export:
 def results_table(results: Mapping[str, EvalResult]) -> Table:
     """Return a table of success rates by mode and task, with Wilson intervals."""
     table = Table(title="success", title_justify="left")
-    for name in ("mode", "task", "at any step", "at the end"):
+    for name in ("mode", "task", *CRITERIA.values()):
         table.add_column(name)
     for mode, result in results.items():
         for task in (None, *(result.tasks if len(result.tasks) > 1 else ())):
-            table.add_row(mode, task or "all", str(result.rate(task)), str(result.rate(task, at_end=True)))
+            rates = (result.rate(task, criterion=criterion) for criterion in CRITERIA)
+            table.add_row(mode, task or "all", *map(str, rates))
     return table

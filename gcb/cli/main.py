@@ -27,6 +27,7 @@ COMMANDS = {
     "explore": ("gcb.cli.explore:Explore", "Explore an agent in the browser."),
     "sweep": ("gcb.cli.sweep:Sweep", "Train and evaluate a grid of methods, environments and seeds."),
     "table": ("gcb.cli.sweep:Table", "Write tables of a sweep's results."),
+    "compare": ("gcb.cli.compare:Compare", "Compare methods in the same evaluation episodes: paired differences."),
     "methods": ("gcb.cli.methods:Methods", "List the methods."),
     "ablate": ("gcb.cli.methods:Ablate", "Train an ablation of GCB, or list the ablations."),
     "reconstruct": ("gcb.cli.analysis:Reconstruct", "Write reconstructions and samples of an autoencoder."),

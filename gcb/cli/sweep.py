@@ -16,6 +16,7 @@ from tyro.conf import Positional
 
 from gcb.errors import GCBError
 from gcb.utils.files import explain_os_errors, write_atomically
+from gcb.utils.statistics import Criterion
 
 # Imports that need torch are inside functions, so that other commands start without it.
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class Sweep:
     """Directory of your own clips for the video distractors, instead of the built-in ones."""
     episodes: int | None = None
     """Evaluation episodes in each mode."""
-    modes: tuple[Literal["goal", "strict", "loose"], ...] | None = None
-    """Evaluation modes: goal image, strict analogy, loose analogy."""
+    modes: tuple[Literal["goal", "strict", "loose", "free"], ...] | None = None
+    """Evaluation modes: goal image, strict analogy, loose analogy, free analogy."""
     eval_seed: int | None = None
     """Seed of the evaluation episodes."""
     videos: bool = False
@@ -134,8 +135,8 @@ class Table:
 
     results: Positional[tuple[Path, ...]]
     """One or more results.csv."""
-    at_end: bool = False
-    """Count success at the end of the episode instead of at any step."""
+    criterion: Criterion = "any_step"
+    """Count success at any step, at the end, or when the agent declares the task done."""
     task: str = "all"
     """Only this task (drawer, button)."""
     paper: bool = False
@@ -150,7 +151,7 @@ class Table:
         if not self.results:
             raise GCBError("no file is given; accepted: one or more results.csv.")
         rows = read_rows(self.results)
-        text = make_table(rows, self.command(), at_end=self.at_end, task=self.task, paper=self.paper)
+        text = make_table(rows, self.command(), criterion=self.criterion, task=self.task, paper=self.paper)
         if self.out:
             with explain_os_errors(self.out):
                 self.out.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +161,7 @@ class Table:
     def command(self) -> str:
         """Return the command that makes this table."""
         words = ["gcb", "table", *map(str, self.results)]
-        words += ["--at-end"] if self.at_end else []
+        words += ["--criterion", self.criterion] if self.criterion != "any_step" else []
         words += ["--task", self.task] if self.task != "all" else []
         words += ["--paper"] if self.paper else []
         return shlex.join([*words, "--out", str(self.out)] if self.out else words)

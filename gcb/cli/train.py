@@ -13,7 +13,7 @@ from gcb.agent.agent import Agent
 from gcb.data import open_dataset
 from gcb.data.sampler import describe_failures, lacks_original_goals
 from gcb.errors import GCBError
-from gcb.evaluation.evaluate import env_spec_of, evaluate, modes_of
+from gcb.evaluation.evaluate import env_spec_of, modes_of, validate
 from gcb.methods import method_named
 from gcb.runs.config import TrainConfig, make_config, read_config
 from gcb.training.distributed import is_main
@@ -75,9 +75,7 @@ class Train(Generic[Config]):
         """Return the success rates at a checkpoint, as metrics."""
         if not self.eval_every or step % self.eval_every:
             return {}
-        modes = modes_of(agent, env_spec_of(agent))
-        results = [evaluate(agent, mode=mode, episodes=self.eval_episodes, quiet=self.quiet) for mode in modes]
-        return {f"eval_{result.mode}": result.rate().value for result in results}
+        return validate(agent, modes_of(agent, env_spec_of(agent)), episodes=self.eval_episodes, quiet=self.quiet)
 
 
 def _print_hint(text: str) -> None:

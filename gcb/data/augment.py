@@ -1,14 +1,16 @@
 """Random image augmentation of training batches.
 
-random_shift      move every image by a few pixels (RAD, DrQ)
-channel_shuffle   permute the colour channels, in all images of a sample alike
-random_overlay    blend another image of the dataset into all images of a sample (after SODA and SVEA)
-horizontal_flip   mirror all images of a sample, and the actions with them
+random_shift      move images by a few pixels (RAD, DrQ)
+channel_shuffle   permute the colour channels
+random_overlay    blend another image of the dataset into images (after SODA and SVEA)
+horizontal_flip   mirror images, and the actions with them
+
+All images of a group of transitions are augmented alike: their task must remain recognisable as one.
 
 Images are augmented as stored, uint8 with channels last: on bytes it takes a quarter of the time that floats take.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,16 +35,16 @@ class Augmenter:
         channel_shuffle: bool = False,
         random_overlay: float = 0.0,
         horizontal_flip: bool = False,
-        shifted_together: Iterable[frozenset[str]] = (),
+        shifted_alone: Collection[str] = (),
     ) -> None:
         """`random_shift` is the largest shift in pixels, `random_overlay` the probability of an overlay.
 
-        The fields of `Batch` in one set of `shifted_together` are shifted by the same pixels. `horizontal_flip` only
-        applies where the environment is known to be symmetric: see `flipped_actions`.
+        `shifted_alone` names fields of `Batch` that are shifted independently of the group's other images.
+        `horizontal_flip` only applies where the environment is known to be symmetric: see `flipped_actions`.
         """
         self.rng, self._frames = rng, np.asarray(dataset.frames)
         self._images = self._frames.ndim == 4
-        self._pixels, self._together = random_shift, tuple(shifted_together)
+        self._pixels, self._alone = random_shift, frozenset(shifted_alone)
         self._shuffle = channel_shuffle and self._frames.shape[-1] % 3 == 0
         self._p_overlay = random_overlay
         self._flipped_actions = flipped_actions(dataset) if horizontal_flip else ()
@@ -55,19 +57,35 @@ class Augmenter:
         """
         if not self._images:
             return batch
-        frames, action, rng = batch.frames(), batch.action, self.rng
+        size, rng = batch.group_size, self.rng
+        count, groups = (
+            batch_size // size,
+            slice(*(None if row is None else row // size for row in (rows.start, rows.stop))),
+        )
+        frames, action = batch.frames(), batch.action
+
+        def expand(values: Tensor) -> dict[str, Tensor]:
+            """Return the values of the groups for every image of each field."""
+            return {name: batch.expand(values) if name == "state" else values for name in frames}
+
         if self._pixels:
-            frames = random_shift(frames, self._pixels, self._together, rng, batch_size, rows)
+            offsets = expand(random_offsets(self._pixels, count, rng)[groups])
+            offsets |= {
+                name: random_offsets(self._pixels, count, rng)[groups] for name in sorted(self._alone & set(frames))
+            }
+            frames = {name: shift_images(images, offsets[name], self._pixels) for name, images in frames.items()}
         if self._shuffle:
-            frames = channel_shuffle(frames, channel_orders(batch_size, rng)[rows])
+            orders = expand(channel_orders(count, rng)[groups])
+            frames = {name: permute_channels(images, orders[name]) for name, images in frames.items()}
         if self._p_overlay:
-            index = rng.integers(len(self._frames), size=batch_size)[rows]
-            chosen = torch.from_numpy(rng.random(batch_size)[rows] < self._p_overlay)
-            overlays = torch.from_numpy(self._frames.take(index, axis=0)).to(action.device)
-            frames = random_overlay(frames, overlays, chosen)
+            index = rng.integers(len(self._frames), size=count)[groups]
+            chosen = expand(torch.from_numpy(rng.random(count)[groups] < self._p_overlay))
+            overlays = expand(torch.from_numpy(self._frames.take(index, axis=0)).to(action.device))
+            frames = {name: blend(images, overlays[name], chosen[name]) for name, images in frames.items()}
         if self._flipped_actions:
-            chosen = torch.from_numpy(rng.random(batch_size)[rows] < 0.5)
-            frames, action = horizontal_flip(frames, chosen), flip_actions(action, chosen, self._flipped_actions)
+            chosen = expand(torch.from_numpy(rng.random(count)[groups] < 0.5))
+            frames = {name: flip_images(images, chosen[name]) for name, images in frames.items()}
+            action = flip_actions(action, chosen["state"], self._flipped_actions)
         return replace(batch, **frames, action=action)
 
     def state_dict(self) -> dict[str, Any]:
@@ -87,27 +105,9 @@ def flipped_actions(dataset: Dataset) -> tuple[int, ...]:
     return ADAPTERS[named].flipped_actions if named in ADAPTERS else ()
 
 
-def random_shift(
-    frames: Mapping[str, Tensor],
-    pixels: int,
-    together: Iterable[frozenset[str]],
-    rng: np.random.Generator,
-    batch_size: int | None = None,
-    rows: slice = slice(None),
-) -> dict[str, Tensor]:
-    """Shift every image by up to `pixels` in each direction; the fields in one set of `together` shift alike.
-
-    Every field consumes its random numbers even if it does not use them, so that the numbers do not depend on
-    `together`. Where `frames` are only some `rows` of a batch of `batch_size`, the whole batch's numbers are drawn.
-    """
-    offsets = {
-        name: torch.from_numpy(rng.integers(-pixels, pixels, (batch_size or len(images), 2), endpoint=True)[rows])
-        for name, images in frames.items()
-    }
-    for names in together:
-        present = [name for name in frames if name in names]
-        offsets.update({name: offsets[present[0]] for name in present})
-    return {name: shift_images(images, offsets[name], pixels) for name, images in frames.items()}
+def random_offsets(pixels: int, count: int, rng: np.random.Generator) -> Tensor:
+    """Sample shifts (down, right) of up to `pixels` in each direction, as (count, 2)."""
+    return torch.from_numpy(rng.integers(-pixels, pixels, (count, 2), endpoint=True))
 
 
 def shift_images(images: Tensor, offsets: Tensor, pixels: int) -> Tensor:
@@ -131,16 +131,9 @@ def shift_images(images: Tensor, offsets: Tensor, pixels: int) -> Tensor:
     return runs.index_select(0, starts.view(-1)).view(images.shape)
 
 
-def channel_shuffle(frames: Mapping[str, Tensor], orders: Tensor) -> dict[str, Tensor]:
-    """Permute the channels of each sample's images by its row of `orders` (batch, 3).
-
-    Stacked images have each triple of channels permuted alike.
-    """
-    return {name: _permute_channels(images, orders.to(images.device)) for name, images in frames.items()}
-
-
-def _permute_channels(images: Tensor, orders: Tensor) -> Tensor:
-    permuted = torch.empty_like(images)
+def permute_channels(images: Tensor, orders: Tensor) -> Tensor:
+    """Permute the channels of each image by its row of `orders` (batch, 3); of stacked images, each triple alike."""
+    orders, permuted = orders.to(images.device), torch.empty_like(images)
     sample = torch.arange(len(images), device=images.device)
     for channel in range(images.shape[-1]):
         image, colour = divmod(channel, 3)
@@ -153,32 +146,22 @@ def channel_orders(count: int, rng: np.random.Generator) -> Tensor:
     return torch.from_numpy(rng.permuted(np.tile(np.arange(3), (count, 1)), axis=1))
 
 
-def random_overlay(frames: Mapping[str, Tensor], overlays: Tensor, chosen: Tensor) -> dict[str, Tensor]:
-    """Blend 3/8 of its overlay into all images of each sample that is `chosen` (batch,)."""
-    rows = torch.nonzero(chosen).squeeze(1).to(overlays.device)
+def blend(images: Tensor, overlays: Tensor, chosen: Tensor) -> Tensor:
+    """Blend 3/8 of its overlay into each image that is `chosen` (batch,)."""
+    rows = torch.nonzero(chosen).squeeze(1).to(images.device)
     # Copying whole rows by their index is more than twice as fast as writing them through a mask.
-    source = torch.arange(len(chosen), device=overlays.device)
-    source[rows] = len(chosen) + torch.arange(len(rows), device=overlays.device)
-    overlay = _three_eighths(overlays.index_select(0, rows))
-    blended: dict[str, Tensor] = {}
-    for name, images in frames.items():
-        background = images.index_select(0, rows)
-        background = background.sub_(_three_eighths(background)).add_(overlay)
-        blended[name] = torch.cat([images, background]).index_select(0, source)
-    return blended
+    background = images.index_select(0, rows)
+    background = background.sub_(_three_eighths(background)).add_(_three_eighths(overlays.index_select(0, rows)))
+    return images.index_copy(0, rows, background)
 
 
 def _three_eighths(images: Tensor) -> Tensor:
     return (images >> 2) + (images >> 3)
 
 
-def horizontal_flip(frames: Mapping[str, Tensor], chosen: Tensor) -> dict[str, Tensor]:
-    """Mirror left and right in all images of each sample that is `chosen` (batch,)."""
-    rows = torch.nonzero(chosen).squeeze(1)
-    return {name: _flip(images, rows.to(images.device)) for name, images in frames.items()}
-
-
-def _flip(images: Tensor, rows: Tensor) -> Tensor:
+def flip_images(images: Tensor, chosen: Tensor) -> Tensor:
+    """Mirror left and right each image that is `chosen` (batch,)."""
+    rows = torch.nonzero(chosen).squeeze(1).to(images.device)
     return images.index_copy(0, rows, images.index_select(0, rows).flip(2))
 
 

@@ -14,46 +14,74 @@ FRAMES = ("state", "next_state", "goal", "initial_state")
 
 @dataclass(frozen=True, eq=False)
 class Indices:
-    """A batch as indices of frames (and of transitions), before any frame is read."""
+    """A batch as indices of frames (and of transitions), before any frame is read; for the fields see `Batch`."""
 
     transition: np.ndarray
+    """(G, K)."""
     goal_kind: np.ndarray
-    """`GoalKind` of each sample."""
+    """(G,): `GoalKind` of each group."""
     state: np.ndarray
+    """(G, K)."""
     next_state: np.ndarray
     goal: np.ndarray
     initial_state: np.ndarray
-    absorbing: np.ndarray
-    """bool: the state is a reached goal and leads to itself."""
+    has_partner: np.ndarray
+    final: np.ndarray
+    """(G, K)."""
 
-    def rows(self, rows: slice) -> "Indices":
-        """Return some rows of the batch."""
-        return Indices(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+    def groups(self, groups: slice) -> "Indices":
+        """Return some groups of the batch."""
+        return Indices(**{field.name: getattr(self, field.name)[groups] for field in fields(self)})
 
 
 @dataclass(frozen=True, eq=False)
 class Batch(Generic[Array]):
-    """Transitions (s, a, r, s') with goals, one per row: `Batch[np.ndarray]`, or after `to` a `Batch[Tensor]`.
+    """Transitions (s, a, r, s') with goals: `Batch[np.ndarray]`, or after `to` a `Batch[Tensor]`.
 
-    Observations are as stored: (B, height, width, channels) uint8 images or (B, size) vectors.
+    The B rows are G groups of K = B / G consecutive rows. A group's transitions are of one episode and share its goal,
+    so that the goal and the initial state are encoded once for all of them. What needs the next state is computed for
+    the first transition of each group only.
+
+    Observations are as stored: uint8 images (height, width, channels) or vectors (size,).
     """
 
     state: Array
+    """(B, …)."""
     next_state: Array
+    """(G, …): s' of each group's first transition."""
     goal: Array
+    """(G, …)."""
     action: Array
+    """(B, dimensions)."""
+    final: Array
+    """(B,) bool: the state is the last one of a successful episode, or its goal: done, and without an action."""
     reward: Array
-    """(B,) float32."""
+    """(G,) float32: reward of each group's first transition."""
     terminal: Array
-    """(B,) bool: next_state reaches the goal, so that no value follows. A time-out is not terminal."""
+    """(G,) bool: next_state reaches the goal, so that no value follows. A time-out is not terminal."""
     initial_state: Array | None = None
-    """s₀ of the same episode, if asked for."""
+    """(G, …): s₀ of the episode, if asked for."""
+    has_partner: Array | None = None
+    """(G,) bool: whether groups 2i and 2i + 1 are of partner episodes, which do the same task; None if no group is."""
     indices: Indices | None = None
     """Where the sampler found the rows; None after `to`."""
+
+    @property
+    def group_size(self) -> int:
+        """K, the number of transitions of a group."""
+        return len(self.state) // len(self.goal)  # pyright: ignore[reportArgumentType]
 
     def frames(self) -> dict[str, Array]:
         """Return the observations by field name; fields that are None are left out."""
         return {name: getattr(self, name) for name in FRAMES if getattr(self, name) is not None}
+
+    def expand(self: "Batch[Tensor]", groups: "Tensor") -> "Tensor":
+        """Repeat values of the groups (G, …) for each of their rows (B, …)."""
+        return groups if self.group_size == 1 else groups.repeat_interleave(self.group_size, 0)
+
+    def first(self: "Batch[Tensor]", rows: "Tensor") -> "Tensor":
+        """Return the values (G, …) of the groups' first rows."""
+        return rows[:: self.group_size]
 
     def to(self, device: "device | str") -> "Batch[Tensor]":
         """Convert to tensors on a device; actions become float32."""
@@ -66,12 +94,21 @@ class Batch(Generic[Array]):
         return Batch(
             **frames,
             action=tensor(self.action).float(),
+            final=tensor(self.final),
             reward=tensor(self.reward),
             terminal=tensor(self.terminal),
+            has_partner=None if self.has_partner is None else tensor(self.has_partner),
         )
 
     def split(self: "Batch[Tensor]", count: int) -> list["Batch[Tensor]"]:
         """Split into `count` equal parts."""
-        tensors = {**self.frames(), "action": self.action, "reward": self.reward, "terminal": self.terminal}
-        parts = {name: tensor.chunk(count) for name, tensor in tensors.items()}
+        names = (
+            *self.frames(),
+            "action",
+            "final",
+            "reward",
+            "terminal",
+            *(["has_partner"] if self.has_partner is not None else []),
+        )
+        parts = {name: getattr(self, name).chunk(count) for name in names}
         return [replace(self, **{name: chunks[index] for name, chunks in parts.items()}) for index in range(count)]

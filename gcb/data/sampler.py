@@ -1,14 +1,18 @@
 """Sample batches of transitions with relabelled goals: index arithmetic first, then one gather of frames.
 
-Transition t of an episode of T transitions leads from its frame t to its frame t + 1. Its goal is one of
+A batch has groups of K transitions of one episode that share a goal. Transition t of an episode of T transitions leads
+from its frame t to its frame t + 1. The goal of a group whose first transition is t is one of
 
     original     the episode's own goal frame                           reward and terminal: the dataset's
     future       one of its frames t + 1 … T ("hindsight")              ⎫ reward 1 and terminal if the goal frame *is*
     next_frame   its frame t + 1                                        ⎬ the next frame, else 0; frames are compared by
     random       any frame of the dataset                               ⎭ index, and frame T is never another episode's
 
-Data that ends at success does not show how to keep a goal reached. With `p_absorbing`, some samples are absorbing:
-frame T of a successful episode, its own goal, a zero action, and frame T again, with success.
+The other K - 1 transitions are any of the episode's that precede the goal. With `p_final_state`, some of them are
+replaced by frame T of a successful episode or by its goal frame, which have no action: they show that the task is done.
+
+With a table of partners (`gcb.data.partners`), groups come in pairs: every second group is of a partner of the episode
+before it.
 """
 
 from collections.abc import Collection
@@ -19,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from gcb.data.batch import Batch, Indices
+from gcb.data.partners import Partners
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
 
@@ -68,88 +73,144 @@ class Sampler:
         goals: GoalSampling,
         rng: np.random.Generator,
         *,
+        group_size: int = 1,
+        p_final_state: float = 0.0,
         future_discount: float | None = None,
         only_successful: bool = False,
-        p_absorbing: float = 0.0,
     ) -> None:
         """With a `future_discount` γ, a future goal k steps ahead has a probability proportional to γᵏ.
 
-        `only_successful` leaves out the episodes that did not reach their goal. It has no effect on data that does not
-        record success; neither has `p_absorbing`, which also needs original goals.
+        `group_size` is K. `p_final_state` is the probability that a transition other than a group's first is replaced
+        by the last state of its episode, or by its goal, if that was reached. `only_successful` leaves out the episodes
+        that did not reach their goal; it has no effect on data that does not record success.
         """
         if goals.p_original > 0:
             _check_original_goals(dataset)
         if future_discount is not None and not 0 < future_discount < 1:
             raise GCBError(f"future_discount is {future_discount}; it must lie between 0 and 1, or be None for uniform")
-        if not 0 <= p_absorbing < 1:
-            raise GCBError(f"p_absorbing is {p_absorbing}; it must be at least 0 and below 1")
-        self.dataset, self.goals, self.rng = dataset, goals, rng
+        if group_size < 1:
+            raise GCBError(f"group_size is {group_size}; it must be at least 1")
+        if not 0 <= p_final_state <= 1:
+            raise GCBError(f"p_final_state is {p_final_state}; it must lie between 0 and 1")
+        self.dataset, self.goals, self.rng, self.group_size = dataset, goals, rng, group_size
+        self._p_final, self._reached = p_final_state, _reached_goal(dataset)
         self.future_discount = future_discount
+        self.partners: Partners | None = None
+        """Partners of the episodes in `self.episodes`; set it to sample pairs of partners."""
         self._transitions = None
         if only_successful and dataset.episode_success is not None:
             self._transitions = _successful_transitions(dataset)
-        self._reached = _reached_episodes(dataset) if p_absorbing and goals.p_original else np.empty(0, np.int64)
-        self._p_absorbing = p_absorbing if len(self._reached) else 0.0
         limits = np.cumsum([goals.p_original, goals.p_future, goals.p_next_frame, goals.p_random])
         self._limits = limits / limits[-1]
         # Small operations on a np.memmap are slower than on the plain array behind it.
         self._frames = np.asarray(dataset.frames)
+        self._length, self._first_frame = np.asarray(dataset.episode_length), np.asarray(dataset.episode_first_frame)
+        self._first_transition = np.cumsum(self._length) - self._length
+
+    @property
+    def episodes(self) -> np.ndarray:
+        """The episodes that are sampled from and have a goal of their own: those that can have partners."""
+        has_goal = np.asarray(self.dataset.episode_goal_frame) >= 0
+        if self._transitions is not None:
+            has_goal &= np.asarray(self.dataset.episode_success)
+        return np.flatnonzero(has_goal)
+
+    def states_at(self, episodes: np.ndarray, fraction: float) -> np.ndarray:
+        """Return one observation of each episode, after this fraction of its length."""
+        return self.gather(self._first_frame[episodes] + (fraction * self._length[episodes]).astype(np.int64))
+
+    def goals_of(self, episodes: np.ndarray) -> np.ndarray:
+        """Return the goals of episodes."""
+        return self.gather(np.asarray(self.dataset.episode_goal_frame)[episodes])
 
     def sample(
         self, batch_size: int, rows: slice = slice(None), extra_frames: Collection[str] = ()
     ) -> Batch[np.ndarray]:
-        """Sample transitions uniformly, with replacement; return only these rows of the batch.
+        """Sample transitions uniformly, with replacement; return only these rows of the batch, which are whole groups.
 
         `extra_frames` names optional fields of `Batch` to fill: "initial_state".
         """
-        indices = self.sample_indices(batch_size).rows(rows)
+        groups = slice(*(None if row is None else row // self.group_size for row in (rows.start, rows.stop)))
+        indices = self.sample_indices(batch_size).groups(groups)
         reward, terminal = self._outcome(indices)
         names = ["state", "next_state", "goal", *sorted(extra_frames)]
-        frames = self.gather(np.concatenate([getattr(indices, name) for name in names]))
+        index = [getattr(indices, name).reshape(-1) for name in names]
+        frames = self.gather(np.concatenate(index))
+        parts = np.split(frames, np.cumsum([len(part) for part in index])[:-1])
         return Batch(
-            **dict(zip(names, frames.reshape(len(names), -1, *frames.shape[1:]), strict=True)),
-            action=np.where(indices.absorbing[:, None], 0, np.asarray(self.dataset.actions)[indices.transition]),
+            **dict(zip(names, parts, strict=True)),
+            action=np.asarray(self.dataset.actions)[indices.transition.reshape(-1)],
+            final=indices.final.reshape(-1),
             reward=reward,
             terminal=terminal,
+            has_partner=None if self.partners is None else indices.has_partner,
             indices=indices,
         )
 
     def sample_indices(self, batch_size: int) -> Indices:
         """Sample a batch as indices, without reading any frame."""
-        if batch_size < 1:
-            raise GCBError(f"batch_size is {batch_size}; it must be at least 1")
+        count, rest = divmod(batch_size, self.group_size)
+        if rest or count < 1:
+            raise GCBError(f"batch_size is {batch_size}; it must be a positive multiple of {self.group_size}")
         data = self.dataset
         if self._transitions is None:
-            transition = self.rng.integers(data.transitions, size=batch_size)
+            transition = self.rng.integers(data.transitions, size=count)
         else:
-            transition = self._transitions[self.rng.integers(len(self._transitions), size=batch_size)]
-        # The third row is unused: it stays so that a seed gives the same batches as in earlier versions.
-        kind_draw, future_draw, _ = self.rng.random((3, batch_size))
-        any_frame = self.rng.integers(len(self._frames), size=batch_size)
+            transition = self._transitions[self.rng.integers(len(self._transitions), size=count)]
+        kind_draw, future_draw, step_draw = self.rng.random((3, count))
+        any_frame = self.rng.integers(len(self._frames), size=count)
+        other_draws, final_draws = self.rng.random((2, count, self.group_size - 1))
 
-        length, first_frame = np.asarray(data.episode_length), np.asarray(data.episode_first_frame)
-        episode = data.episode_of_transition[transition]
-        step = data.frame_of_transition[transition] - first_frame[episode]
         kind = np.searchsorted(self._limits, kind_draw, side="right")
-        absorbing = np.zeros(batch_size, bool)
-        if self._p_absorbing:
-            absorbing = self.rng.random(batch_size) < self._p_absorbing
-            reached = self._reached[self.rng.integers(len(self._reached), size=batch_size)]
-            episode, step = np.where(absorbing, reached, episode), np.where(absorbing, length[reached], step)
-            transition = np.where(absorbing, np.cumsum(length)[reached] - 1, transition)
-            kind = np.where(absorbing, GoalKind.ORIGINAL, kind)
-        initial_state = first_frame[episode]
-        state, ahead = initial_state + step, self._steps_ahead(future_draw, length[episode] - step)
-        goal = np.choose(kind, [np.asarray(data.episode_goal_frame)[episode], state + ahead, state + 1, any_frame])
+        episode = data.episode_of_transition[transition]
+        step = data.frame_of_transition[transition] - self._first_frame[episode]
+        has_partner = np.zeros(count, bool)
+        if self.partners is not None:
+            has_partner = self._pair_up(episode, step, kind, step_draw)
+        length, initial_state = self._length[episode], self._first_frame[episode]
+        state = initial_state + step
+        ahead = self._steps_ahead(future_draw, length - step)
+        own_goal = np.asarray(data.episode_goal_frame)[episode]
+        goal = np.choose(kind, [own_goal, state + ahead, state + 1, any_frame])
+        # The other transitions of a group precede its goal, if that is a frame of the same episode.
+        before_goal = np.choose(kind, [length, step + ahead, step + 1, length])
+        others = (other_draws * before_goal[:, None]).astype(np.int64)
+        reached = (self._reached[episode] & (kind == GoalKind.ORIGINAL))[:, None]
+        final = np.zeros((count, self.group_size), bool)
+        final[:, 1:] = (final_draws < self._p_final) & reached
+        steps = np.concatenate([step[:, None], others], axis=1)
+        steps = np.where(final, length[:, None], steps)
+        states = initial_state[:, None] + steps
+        # In every other draw the final state is the goal itself: there the task is done beyond doubt.
+        at_goal = np.pad(final_draws < self._p_final / 2, ((0, 0), (1, 0))) & final
         return Indices(
-            transition=transition,
+            # A final state has no transition; that before it stands in.
+            transition=self._first_transition[episode][:, None] + steps - final,
             goal_kind=kind.astype(np.int8),
-            state=state,
-            next_state=np.where(absorbing, state, state + 1),
+            state=np.where(at_goal, own_goal[:, None], states),
+            next_state=state + 1,
             goal=goal,
             initial_state=initial_state,
-            absorbing=absorbing,
+            has_partner=has_partner,
+            final=final,
         )
+
+    def _pair_up(self, episode: np.ndarray, step: np.ndarray, kind: np.ndarray, step_draw: np.ndarray) -> np.ndarray:
+        """Replace every second group by one of a partner of the episode before it, in place; return which are paired.
+
+        Only groups with original goals are partners: the table is about those tasks.
+        """
+        assert self.partners is not None
+        pairs = len(episode) // 2
+        partner = self.partners.sample(episode[0 : 2 * pairs : 2], self.rng)
+        original = (kind[0 : 2 * pairs : 2] == GoalKind.ORIGINAL) & (kind[1 : 2 * pairs : 2] == GoalKind.ORIGINAL)
+        found = original & (partner >= 0)
+        rows = 2 * np.flatnonzero(found) + 1
+        episode[rows] = partner[found]
+        step[rows] = (step_draw[rows] * self._length[episode[rows]]).astype(np.int64)
+        has_partner = np.zeros(len(episode), bool)
+        has_partner[: 2 * pairs] = np.repeat(found, 2)
+        return has_partner
 
     def gather(self, index: np.ndarray) -> np.ndarray:
         """Return copies of the frames at these indices."""
@@ -178,12 +239,12 @@ class Sampler:
 
     def _outcome(self, indices: Indices) -> tuple[np.ndarray, np.ndarray]:
         """Return reward and terminal: the dataset's for original goals, by equality of frames for all others."""
-        reached = indices.goal == indices.next_state
+        reached, transition = indices.goal == indices.next_state, indices.transition[:, 0]
         if self.dataset.rewards is None or self.goals.p_original == 0:
             return reached.astype(np.float32), reached
         original = indices.goal_kind == GoalKind.ORIGINAL
-        reward = np.where(original, np.asarray(self.dataset.rewards)[indices.transition], reached).astype(np.float32)
-        terminal = np.where(original, np.asarray(self.dataset.terminated)[indices.transition], reached)
+        reward = np.where(original, np.asarray(self.dataset.rewards)[transition], reached).astype(np.float32)
+        terminal = np.where(original, np.asarray(self.dataset.terminated)[transition], reached)
         return reward, terminal
 
 
@@ -196,6 +257,14 @@ def _successful_transitions(dataset: Dataset) -> np.ndarray:
     return chosen
 
 
+def _reached_goal(dataset: Dataset) -> np.ndarray:
+    """Return whether each episode ends in its goal, according to the dataset; False if it does not record it."""
+    if dataset.episode_success is None or dataset.terminated is None:
+        return np.zeros(dataset.episodes, bool)
+    last = np.cumsum(np.asarray(dataset.episode_length)) - 1
+    return np.asarray(dataset.episode_success) & np.asarray(dataset.terminated)[last]
+
+
 def describe_failures(dataset: Dataset) -> str | None:
     """Say what `only_successful` leaves out of a dataset; None if it leaves out nothing."""
     if dataset.episode_success is None or np.all(dataset.episode_success):
@@ -204,14 +273,6 @@ def describe_failures(dataset: Dataset) -> str | None:
     share = np.asarray(dataset.episode_length)[failed].sum() / dataset.transitions
     count = f"{failed.sum():,} of {dataset.episodes:,} episodes ({share:.0%} of the transitions)"
     return f"{count} did not reach their goal"
-
-
-def _reached_episodes(dataset: Dataset) -> np.ndarray:
-    """Return the episodes whose last transition reached their goal; none if the dataset does not record it."""
-    if dataset.episode_success is None or dataset.terminated is None:
-        return np.empty(0, np.int64)
-    last = np.cumsum(np.asarray(dataset.episode_length)) - 1
-    return np.flatnonzero(np.asarray(dataset.episode_success) & np.asarray(dataset.terminated)[last])
 
 
 def lacks_original_goals(dataset: Dataset) -> str | None:

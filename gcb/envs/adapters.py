@@ -24,7 +24,7 @@ class Adapter:
     """For environments in the style of gymnasium-robotics: a Dict with "observation" and "desired_goal"."""
 
     modes: tuple[str, ...] = ("goal",)
-    """Supported evaluation modes: "goal", and "strict" or "loose" if the environment provides analogies."""
+    """Supported evaluation modes: "goal", and "strict", "loose" or "free" if the environment provides analogies."""
     max_steps = 1000
     """Maximum length of an episode, for environments without a time limit of their own."""
     eval_temperature = 0.0
@@ -112,7 +112,7 @@ class InfoGoalAdapter(Adapter):
 class TabletopAdapter(Adapter):
     """For the environments in `gcb.envs`: no termination at success, held-out video clips, and analogies."""
 
-    modes = ("goal", "strict", "loose")
+    modes = ("goal", "strict", "loose", "free")
     flipped_actions = (1, 3)  # y and yaw; the camera looks along the plane of symmetry
     eval_temperature = 0.5
     """The mean action can get stuck above the handle where a sampled one moves on: see docs/method.md."""

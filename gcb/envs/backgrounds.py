@@ -1,20 +1,26 @@
-"""Video backgrounds: clips from a directory of videos, or pans and zooms over the natural images of scikit-image.
+"""Video backgrounds: clips from a directory of videos, or the built-in ones, a moving camera over still images.
 
 A `ClipBank` holds the clips of one split. `sample` chooses one and returns a small `Clip`, from which any frame can be
 rendered again in any process: nothing is random after `sample`, and no file stays open.
+
+The still images of the evaluation split are four photographs from the scikit-image wheel. The training split has eight
+others, from the wheels of scikit-image and scikit-learn, and 200 drawn textures (`gcb.envs.textures`), because eight
+images are too few to stand for all backgrounds. Half of the training clips show a photograph, so that natural images
+remain common, and half a texture.
 """
 
 import colorsys
 import functools
+import importlib.util
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import skimage
 from PIL import Image
 
+from gcb.envs.textures import draw_texture
 from gcb.errors import GCBError
 
 SPLITS = ("train", "eval")
@@ -25,7 +31,7 @@ class Clip:
     """One playing clip. Its fields are plain values: `Clip(**json.loads(json.dumps(asdict(clip))))` equals it."""
 
     name: str
-    """Name of the still image, or path of the video relative to the bank's directory."""
+    """Name of the still image, "texture-" and a number, or path of the video relative to the bank's directory."""
     start: float
     """Steps into the clip (or along the camera's path) at t = 0."""
     mirrored: bool = False
@@ -73,19 +79,26 @@ def composite(image: np.ndarray, background: np.ndarray, frame: np.ndarray) -> n
 
 @dataclass(frozen=True)
 class Still:
-    """An image file in the scikit-image wheel."""
+    """An image file in the wheel of scikit-image or scikit-learn."""
 
     file: str
     split: str
     licence: str
-    """As stated in the docstring of the image's function in `skimage/data/_fetchers.py`."""
+    """As stated in the docstring of the image's function in `skimage/data/_fetchers.py`, or the README beside it."""
     crop: float = 1.0
     """Fraction of each side that is used, about the centre."""
+    folder: str = "skimage/data"
+    """Directory of the file: an installed package, and a path in it."""
 
 
 # Every natural image in the scikit-image wheel with enough detail that is stated to be CC0 or in the public domain.
 # Excluded for their licence: motorcycle, moon, page, logo, lfw_subset (none stated), coins and ihc ("no known
 # restrictions" only); for their content: horse, text, cell, clock, microaneurysms and the generated ones.
+#
+# And the two photographs in the scikit-learn wheel, under https://creativecommons.org/licenses/by/2.0/: whoever
+# publishes images that show them must name the photographer. Its README attributes both to danielbuechele but links
+# flower.jpg to the account vultilion. The portrait in the matplotlib wheel is excluded: no licence is stated there.
+SKLEARN = "sklearn/datasets/images"
 STILLS = {
     "astronaut": Still("astronaut.png", "train", "public domain (NASA)"),
     "coffee": Still("coffee.png", "train", "CC0 (Rachel Michetti)"),
@@ -93,11 +106,17 @@ STILLS = {
     "hubble": Still("hubble_deep_field.jpg", "train", "public domain (NASA)"),
     "grass": Still("grass.png", "train", "CC0 (linolafett)"),
     "brick": Still("brick.png", "train", "CC0 (CC0Textures)"),
+    "china": Still("china.jpg", "train", "CC BY 2.0 (danielbuechele on Flickr)", folder=SKLEARN),
+    "flower": Still("flower.jpg", "train", "CC BY 2.0 (vultilion or danielbuechele on Flickr)", folder=SKLEARN),
     "chelsea": Still("chelsea.png", "eval", "CC0 (Stefan van der Walt)"),
     "rocket": Still("rocket.jpg", "eval", "public domain (SpaceX)"),
     "gravel": Still("gravel.png", "eval", "CC0 (CC0Textures)"),
     "camera": Still("camera.png", "eval", "CC0 (Lav Varshney)"),
 }
+TEXTURES = {f"texture-{number}": number for number in range(200)}
+TEXTURE_SHARE = 0.5
+TEXTURE_SIDES = (128, 512)
+"""Smallest and largest side at which a texture is drawn."""
 ZOOM = (0.4, 0.6)
 ZOOM_SWING, ZOOM_PERIOD = 0.12, 190.0
 PAN = (0.012, 0.025)
@@ -108,11 +127,13 @@ class StillBank(ClipBank):
     """The built-in clips: a camera that pans, zooms and tilts sinusoidally over a still image, without leaving it."""
 
     def __init__(self, split: str):
-        self._names = [name for name, still in STILLS.items() if still.split == split]
+        self._stills = [name for name, still in STILLS.items() if still.split == split]
+        self._textures = list(TEXTURES) if split == "train" else []
+        self._names = {*self._stills, *self._textures}
 
     def sample(self, rng: np.random.Generator) -> Clip:
         return Clip(
-            name=self._names[rng.integers(len(self._names))],
+            name=self._sample_name(rng),
             start=float(rng.uniform(0, 10_000)),
             mirrored=bool(rng.integers(2)),
             zoom=float(rng.uniform(*ZOOM)),
@@ -122,9 +143,15 @@ class StillBank(ClipBank):
             hue=float(rng.random()),
         )
 
+    def _sample_name(self, rng: np.random.Generator) -> str:
+        if self._textures and rng.random() < TEXTURE_SHARE:
+            return self._textures[rng.integers(len(self._textures))]
+        return self._stills[rng.integers(len(self._stills))]
+
     def frame(self, clip: Clip, t: int, size: int) -> np.ndarray:
         if clip.name not in self._names:
-            raise GCBError(f"The clip {clip.name!r} is not in this bank; it has: {', '.join(self._names)}.")
+            names = self._stills + [f"{name}, …" for name in self._textures[:1]]
+            raise GCBError(f"The clip {clip.name!r} is not in this bank; it has: {', '.join(names)}.")
         image, extent = _load_still(clip.name, size)
         scale_x, scale_y = image.width / extent[0], image.height / extent[1]
         scales = (scale_x, scale_x, scale_x, scale_y, scale_y, scale_y)
@@ -134,14 +161,18 @@ class StillBank(ClipBank):
         return _tint(clip.hue).take(pixels, axis=0) if image.mode == "L" else pixels
 
 
-@functools.lru_cache(maxsize=32)
 def _load_still(name: str, size: int) -> tuple[Image.Image, tuple[float, float]]:
     """Return the shrunk image, and its width and height before shrinking.
 
     Half of its short side fills a frame: there is no aliasing, and one image serves all zooms.
     """
+    return _load_texture(name, size) if name in TEXTURES else _load_photograph(name, size)
+
+
+@functools.lru_cache(maxsize=32)
+def _load_photograph(name: str, size: int) -> tuple[Image.Image, tuple[float, float]]:
     still = STILLS[name]
-    with Image.open(Path(skimage.__file__).parent / "data" / still.file) as opened:
+    with Image.open(_folder(still.folder) / still.file) as opened:
         image = opened if opened.mode == "L" else opened.convert("RGB")
         width, height = still.crop * image.width, still.crop * image.height
         left, top = (image.width - width) / 2, (image.height - height) / 2
@@ -149,6 +180,24 @@ def _load_still(name: str, size: int) -> tuple[Image.Image, tuple[float, float]]
         target = (round(scale * width), round(scale * height))
         small = image.resize(target, Image.Resampling.LANCZOS, box=(left, top, left + width, top + height))
     return small, (width, height)
+
+
+def _folder(path: str) -> Path:
+    """Return a directory of an installed package, without importing the package: scikit-learn takes a second."""
+    package, _, inside = path.partition("/")
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise GCBError(f"The built-in video backgrounds need the package {package!r}, which is not installed.")
+    return Path(spec.origin).parent / inside
+
+
+@functools.lru_cache(maxsize=32)  # 1.5 MB for frames of 64 pixels, 25 MB at most
+def _load_texture(name: str, size: int) -> tuple[Image.Image, tuple[float, float]]:
+    side = min(max(2 * size, TEXTURE_SIDES[0]), TEXTURE_SIDES[1])
+    image = Image.fromarray(draw_texture(TEXTURES[name], side))
+    if 2 * size < side:
+        image = image.resize((2 * size, 2 * size), Image.Resampling.LANCZOS)
+    return image, (side, side)
 
 
 def _camera(clip: Clip, t: int, extent: tuple[float, float], size: int) -> tuple[float, ...]:

@@ -35,7 +35,7 @@ DISTRACTOR_CLEARANCE = 0.005
 
 ANALOGY_XY_STD = 0.08
 ANALOGY_YAW_STD = np.radians(5.0)
-ANALOGIES = ("strict", "loose")
+ANALOGIES = ("strict", "loose", "free")
 
 Color = tuple[float, float, float]
 
@@ -82,14 +82,15 @@ def sample_scene(
 def sample_analogy(
     scene: Scene, mode: str, layout: Layout, rng: np.random.Generator, bank: ClipBank | None = None
 ) -> Scene:
-    """Sample an analogous scene: noise on the cabinet's pose, and new colours, distractors and video.
+    """Sample an analogous scene: another pose of the cabinet, and new colours, distractors and video.
 
-    `strict` (the paper's text) keeps the task, the openings and the target; `loose` (the authors' release) keeps only
-    the task and resamples the rest.
+    `strict` (the paper's text) adds noise to the pose and keeps the task, the openings and the target. `loose` (the
+    authors' release) adds noise to the pose and keeps only the task. `free` keeps what `strict` keeps and samples the
+    pose anew, independently of the original one.
     """
     if mode not in ANALOGIES:
         raise GCBError(f"analogy is {mode!r}; accepted: {', '.join(ANALOGIES)}.")
-    xy, yaw = _jitter_pose(scene, layout, rng)
+    xy, yaw = _sample_pose(layout, rng) if mode == "free" else _jitter_pose(scene, layout, rng)
     analogous = replace(scene, cabinet_xy=xy, cabinet_yaw=yaw)
     if mode == "loose":
         opening, target = sample_opening(rng)

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 
 from gcb.envs.adapters import ADAPTERS, Adapter, adapter_name, get_adapter
 from gcb.errors import GCBError
 
-MODES = ("goal", "strict", "loose")
+Mode = Literal["goal", "strict", "loose", "free"]
+"""How the task is given: by a goal image, or by a strict, loose or free analogy (`gcb.envs.scene.sample_analogy`)."""
+MODES: tuple[Mode, ...] = get_args(Mode)
+DEFAULT_MODES: tuple[Mode, ...] = ("goal", "strict", "free")
+"""The modes of an evaluation in which none are given."""
 ENV_IDS = {"drawer": "gcb/Drawer-v0", "button_drawer": "gcb/ButtonDrawer-v0"}
 """Short names of the built-in environments, as sweeps and tables use them."""
 

@@ -74,7 +74,8 @@ class TabletopEnv(gym.Env):
         """Create the environment.
 
         `task` fixes the task, which is random otherwise. `video` is "builtin" or a directory of clips; `video_split` is
-        "train" or "eval". `analogy` ("strict" or "loose") adds an `Example` to the `info` of every reset.
+        "train" or "eval". `analogy` ("strict", "loose" or "free", see `sample_analogy`) adds an `Example` to
+        the `info` of every reset.
         """
         _check_choice("task", task, (None, *layout.tasks))
         _check_choice("analogy", analogy, (None, *ANALOGIES))

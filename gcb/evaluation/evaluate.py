@@ -1,8 +1,9 @@
 """Measure an agent's success rate, conditioned on a goal image or on an analogy (an example pair of another scene).
 
 Every episode runs to the environment's time limit with actions sampled from the policy, and does not stop at success.
-One set of episodes therefore gives both rates: success "at any step", as the authors' release counts it, and "at the
-end", which also requires that the agent leaves the goal as it is once it is reached.
+One set of episodes therefore gives the rates of all criteria: success "at any step", as the authors' release counts it,
+"at the end", which also requires that the agent leaves the goal as it is once it is reached, and "when declared done":
+at the step at which the agent itself declares the task done, or at the end if it never does.
 """
 
 import os
@@ -19,17 +20,19 @@ import torch
 
 import gcb
 from gcb.agent.agent import Agent, load
-from gcb.envs.spec import MODES, EnvSpec, recorded_env_spec
+from gcb.envs.spec import DEFAULT_MODES, MODES, EnvSpec, recorded_env_spec
 from gcb.errors import GCBError
 from gcb.evaluation.rollouts import Outcome, RolloutWorker, video_frames
 from gcb.runs.run_dir import EVAL, VIDEOS, Run, read_results
 from gcb.utils.files import explain_os_errors, file_lock, write_json
 from gcb.utils.media import write_video
 from gcb.utils.progress import Progress
-from gcb.utils.statistics import Rate
+from gcb.utils.statistics import CRITERIA, Criterion, Rate
 from gcb.utils.workers import run_in_order
 
 FPS = 12
+VALIDATION_SEED = 1000
+"""Seed of the episodes during training: choices are made on these, results are reported on others (seed 0)."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,9 @@ class EvalResult:
     eval_temperature: float = 0.0
     """Factor on the policy's standard deviation that actions were sampled with."""
 
-    def rate(self, task: str | None = None, *, at_end: bool = False) -> Rate:
-        """Return the success rate with its Wilson interval: of one task or all, at any step or at the end."""
-        chosen = [outcome for outcome in self.outcomes if task in (None, outcome.task)]
-        successes = [outcome.at_end if at_end else outcome.reached_at is not None for outcome in chosen]
+    def rate(self, task: str | None = None, *, criterion: Criterion = "any_step") -> Rate:
+        """Return the success rate with its Wilson interval, of one task or all."""
+        successes = [outcome.success(criterion) for outcome in self.outcomes if task in (None, outcome.task)]
         return Rate(sum(successes), len(successes))
 
     @property
@@ -71,13 +73,17 @@ class EvalResult:
             "gcb": gcb.__version__,
             "all": self._rates(None),
             "tasks": {task: self._rates(task) for task in self.tasks},
-            "outcomes": [[outcome.task, outcome.reached_at, outcome.at_end] for outcome in self.outcomes],
+            "outcomes": [
+                [outcome.task, outcome.reached_at, outcome.at_end, outcome.declared_at, outcome.declared]
+                for outcome in self.outcomes
+            ],
         }
 
     def _rates(self, task: str | None) -> dict[str, Any]:
+        rates = {criterion: self.rate(task, criterion=criterion) for criterion in CRITERIA}
         return {
             name: {"rate": rate.value, "interval": list(rate.interval), "successes": rate.successes, "of": rate.trials}
-            for name, rate in (("any_step", self.rate(task)), ("at_end", self.rate(task, at_end=True)))
+            for name, rate in rates.items()
         }
 
 
@@ -97,10 +103,11 @@ def evaluate(
 ) -> EvalResult:
     """Roll out `episodes` episodes with seeds that no dataset uses, in `batch` environments at a time.
 
-    `env_spec` defaults to the environment of the agent's dataset. `mode` is "goal" (a goal image), or "strict" or
-    "loose" (an analogy: an example pair only). Actions are sampled with `eval_temperature` times the policy's standard
-    deviation; 0 takes the mean. `video` is a file for a grid of the first `video_episodes` episodes. The result depends
-    on neither `batch` nor `workers`, except for rounding.
+    `env_spec` defaults to the environment of the agent's dataset. `mode` is "goal" (a goal image), or "strict", "loose"
+    or "free" (an analogy: an example pair only). Actions are sampled with `eval_temperature` times the policy's
+    standard deviation, times one minus the probability that the task is already done; 0 takes the mean. `video` is a
+    file for a grid of the first `video_episodes` episodes. The result depends on neither `batch` nor `workers`, except
+    for rounding.
     """
     env_spec = env_spec or env_spec_of(agent)
     eval_temperature = env_spec.adapter.eval_temperature if eval_temperature is None else eval_temperature
@@ -168,6 +175,12 @@ def evaluate_run(
     return results
 
 
+def validate(agent: Agent, modes: Sequence[str], *, episodes: int, quiet: bool = True) -> dict[str, float]:
+    """Return success rates on validation episodes as metrics, such as {"eval_goal": 0.5}: for curves over training."""
+    results = [evaluate(agent, mode=mode, episodes=episodes, seed=VALIDATION_SEED, quiet=quiet) for mode in modes]
+    return {f"eval_{result.mode}": result.rate().value for result in results}
+
+
 def write_result(run: Run, result: EvalResult) -> None:
     """Write a result to the run's eval.json, in the place of an older one of the same mode."""
     # Another process may be evaluating the run in another mode.
@@ -181,8 +194,12 @@ def env_spec_of(agent: Agent) -> EnvSpec:
 
 
 def modes_of(agent: Agent, env_spec: EnvSpec) -> tuple[str, ...]:
-    """Return "goal" and, if the method and the environment support it, "strict"."""
-    return ("goal", "strict") if agent.method.supports_analogy and "strict" in env_spec.adapter.modes else ("goal",)
+    """Return those of the default modes that the method and the environment support."""
+    return tuple(
+        mode
+        for mode in DEFAULT_MODES
+        if mode in env_spec.adapter.modes and (mode == "goal" or agent.method.supports_analogy)
+    )
 
 
 def _sees_images(agent: Agent) -> bool:

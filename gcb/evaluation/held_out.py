@@ -46,14 +46,15 @@ def action_error(
     )
     sampler = Sampler(dataset, goals, np.random.default_rng(seed), only_successful=only_successful)
     indices = sampler.sample_indices(transitions)
-    actions = np.asarray(dataset.actions)[indices.transition]
-    episode = dataset.episode_of_transition[indices.transition]
+    transition, states = indices.transition[:, 0], indices.state[:, 0]  # groups of one
+    actions = np.asarray(dataset.actions)[transition]
+    episode = dataset.episode_of_transition[transition]
     other_episodes = _rows_of_other_episodes(episode, seed)
     true_goal, shuffled_goal = np.empty_like(actions), np.empty_like(actions)
     with Progress("predicting actions", transitions, "transitions", quiet=quiet) as bar:
         for start in range(0, transitions, batch):
             rows = slice(start, start + batch)
-            initial_state, state = sampler.gather(indices.initial_state[rows]), sampler.gather(indices.state[rows])
+            initial_state, state = sampler.gather(indices.initial_state[rows]), sampler.gather(states[rows])
             for predicted, goal in (
                 (true_goal, indices.goal[rows]),
                 (shuffled_goal, indices.goal[other_episodes[rows]]),

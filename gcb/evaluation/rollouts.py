@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 import gymnasium as gym
 import numpy as np
 
-from gcb.agent.agent import Agent, TaskPolicy
+from gcb.agent.agent import Agent, DoneMonitor, TaskPolicy
 from gcb.data.contact_sheet import as_rgb
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.utils.media import tile
 from gcb.utils.seeding import episode_noise, episode_seed
+from gcb.utils.statistics import Criterion
 
 LAST_FRAME_REPEATS = 8
 """How long a video shows its last frame."""
@@ -27,12 +28,20 @@ class Outcome:
     """The step, counted from 1, that first reached the goal."""
     at_end: bool = False
     """Whether the goal is reached after the last step."""
+    declared_at: int | None = None
+    """The step, counted from 1, after which the agent first declared the task done."""
+    declared: bool = False
+    """Whether the goal is reached at that step or, if the agent never declares the task done, after the last one."""
     env_seconds: float = field(repr=False, default=0.0)
     """Time spent in the environment."""
     task_images: tuple[np.ndarray, ...] = field(default=(), repr=False)
     """The goal, or the example pair, if the episode is recorded."""
     frames: list[np.ndarray] = field(default_factory=list, repr=False)
     """All observations, if the episode is recorded."""
+
+    def success(self, criterion: Criterion) -> bool:
+        """Return whether the episode is a success by this criterion."""
+        return self.reached_at is not None if criterion == "any_step" else getattr(self, criterion)
 
 
 class RolloutWorker:
@@ -71,9 +80,14 @@ class RolloutWorker:
         observations, outcomes = np.stack([observation for observation, _, _ in starts]), [start[2] for start in starts]
         policy = self._start_task(observations, [images for _, images, _ in starts])
         rngs = [episode_noise("eval", self.seed, number) for number in numbers]
-        running, step = list(range(len(numbers))), 0
+        running, step, monitor = list(range(len(numbers))), 0, DoneMonitor()
         while running:
-            actions, step = policy.act(observations, self._noise(rngs)), step + 1
+            actions, done = policy.step(observations, self._noise(rngs))
+            declares = monitor.update(done)
+            for slot in running:
+                if step and declares[slot] and outcomes[slot].declared_at is None:
+                    outcomes[slot].declared_at = step
+            step += 1
             for slot in tuple(running):
                 observations[slot], over = self._step(self.envs[slot], actions[slot], outcomes[slot], step)
                 if over:
@@ -104,6 +118,8 @@ class RolloutWorker:
         outcome.at_end = self.adapter.success(float(reward), info)
         if outcome.at_end and outcome.reached_at is None:
             outcome.reached_at = step
+        if outcome.declared_at is None:
+            outcome.declared = outcome.at_end
         if outcome.frames:
             outcome.frames.append(observation)
         return observation, terminated or truncated or step >= self.adapter.max_steps

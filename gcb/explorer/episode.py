@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gcb.agent.agent import Agent, Example
+from gcb.agent.agent import Agent, DoneMonitor, Example
 from gcb.envs.adapters import TabletopAdapter
 from gcb.envs.expert import Expert
 from gcb.envs.tabletop import TabletopEnv
@@ -41,20 +41,29 @@ def run_episode(
     expert = ExpertRollout(simulators.expert)
     yield {"type": "start", "success": scene.solved, "step": 0, **_images(simulators.agent, observation)}
     success_step, success, truncated, step = None, scene.solved, False, 0
+    declared_step, declared_success = None, False
     rng = np.random.default_rng(0)
+
+    def noise() -> np.ndarray:
+        return TabletopAdapter.eval_temperature * rng.standard_normal(agent.shapes.action)
+
+    monitor = DoneMonitor()
+    action, done = policy.step(observation, noise())
+    monitor.update(done)
     while not truncated:
         expert_image = expert.step()
-        action = policy.act(observation, TabletopAdapter.eval_temperature * rng.standard_normal(agent.shapes.action))
         observations, _, _, truncated, info = simulators.agent.step(action)
         observation, success, step = observations["observation"], info["success"], step + 1
         if success and success_step is None:
             success_step = step
-        value = float(policy.value(observation))
+        action, done = policy.step(observation, noise())
+        if monitor.update(done) and declared_step is None:
+            declared_step, declared_success = step, success
         yield {
             "type": "step",
             "step": step,
             "success": success,
-            "value": value if np.isfinite(value) else None,  # JSON has no NaN
+            "done": float(done) if np.isfinite(done) else None,  # JSON has no NaN
             "expert_image": expert_image,
             "expert_success": expert.success_step is not None,
             **_images(simulators.agent, observation),
@@ -63,6 +72,8 @@ def run_episode(
         "type": "end",
         "success_step": success_step,
         "success_at_end": success,
+        "declared_step": declared_step,
+        "declared_success": declared_success,
         "expert_success_step": expert.success_step,
     }
 

@@ -1,6 +1,7 @@
-"""The interface of a method: it owns the representation of states and goals, and what the policy sees of it.
+"""The interface of a method: it owns the representation of states and goals, and what the policies see of it.
 
-IQL, the training loop, the agent and the evaluation use a method through this interface only.
+A task is given by a goal or by an analogy, an example pair of another scene, and each has a policy of its own:
+"goal" and "analogy". IQL, the training loop, the agent and the evaluation use a method through this interface only.
 """
 
 from abc import ABC, abstractmethod
@@ -12,6 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from gcb.data import Batch
+from gcb.data.partners import PartnerConfig
+
+Prepared = tuple[Tensor, ...]
+"""What is computed once for a task, before its first step; every tensor has a batch axis."""
 
 
 @dataclass(frozen=True)
@@ -26,26 +31,24 @@ class Shapes:
 
 @dataclass
 class MethodOutput:
-    """A method's loss on a batch, and the features of the batch that IQL trains on.
+    """A method's loss on a batch, and the policies' inputs that IQL trains on, by policy.
 
-    Features carry a gradient into the encoders exactly where the method wants one, and are detached elsewhere.
+    Inputs carry a gradient into the encoders exactly where the method wants one, and are detached elsewhere.
     """
 
     loss: Tensor
     """Loss of the representation."""
-    actor_state: Tensor
-    actor_task: Tensor
-    critic_state: Tensor
-    critic_task: Tensor
-    next_state: Tensor
-    """Features of s' for the bootstrap target; without gradient."""
-    next_task: Tensor
-    """Features of the task at s'; without gradient."""
+    actor_inputs: dict[str, Tensor]
+    """(B, inputs): one row for each transition."""
+    critic_inputs: dict[str, Tensor]
+    """(B, inputs): the same for values and critics, without noise."""
+    next_inputs: dict[str, Tensor]
+    """(G, inputs): at the next state of each group's first transition; without gradient."""
     logs: dict[str, Tensor | float] = field(default_factory=dict)
 
 
 class Method(nn.Module, ABC):
-    """A representation of states and tasks for a policy. Built as `Method(config, shapes)`."""
+    """A representation of states and tasks for policies. Built as `Method(config, shapes)`."""
 
     name: ClassVar[str]
     """Name on the command line."""
@@ -59,37 +62,39 @@ class Method(nn.Module, ABC):
     """Changes of `TrainConfig` in a preset for this method; its own settings are under "method_config"."""
     extra_frames: frozenset[str] = frozenset()
     """Optional fields of `Batch` that it trains on: {"initial_state"} or none."""
-    shifted_together: tuple[frozenset[str], ...] = ()
-    """Frames that random-shift augmentation moves by the same pixels; all others are shifted independently."""
+    shifted_alone: frozenset[str] = frozenset()
+    """Frames that random-shift augmentation moves independently of the others of a group."""
+    partners: PartnerConfig | None = None
+    """How to find partner episodes for its batches by the embedding φ(s₀, g); None for none."""
     supports_analogy: ClassVar[bool] = True
     """Whether a task can be given as an analogy, an example pair."""
 
     config: Any
-    state_size: int
-    """Size of the state's features; may be 0."""
-    task_size: int
-    """Size of the task's features; may be 0."""
+    input_sizes: dict[str, int]
+    """Number of inputs of each policy, "goal" and "analogy"; if there is one policy only, it serves both."""
+
+    history_sizes: Mapping[str, int] = {}
+    """How many of a policy's inputs, the last ones, tell of the initial state. The actor does not see them."""
 
     @abstractmethod
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
-        """Return the representation's loss on a batch and the features for IQL, from one set of encoder passes."""
+        """Return the representation's loss on a batch and the inputs for IQL, from one set of encoder passes."""
+
+    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+        """Return what the task "reach `goal`", started in `initial_state`, needs at every step."""
+        return (goal,)
 
     @abstractmethod
-    def state_features(self, state: Tensor) -> Tensor:
-        """Return the policy's features of states."""
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        """Return the policy's inputs in `state`, for tasks prepared by `prepare_goal`."""
 
-    @abstractmethod
-    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        """Return the policy's features of the task "reach `goal`", started in `initial_state` and now in `state`."""
-
-    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        """Return the policy's features of the task "do what leads from example[0] to example[1]"."""
+    def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
+        """Return what the task "do what leads from `before` to `after`" needs at every step."""
         raise NotImplementedError(f"{self.name} does not support analogies")
 
-    @property
-    def task_depends_on_state(self) -> bool:
-        """Whether the task's features depend on the current state and must be computed at every step."""
-        return True
+    def analogy_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        """Return the policy's inputs in `state`, for tasks prepared by `prepare_example`."""
+        raise NotImplementedError(f"{self.name} does not support analogies")
 
     def after_step(self) -> None:
         """Update target networks; called after every optimiser step."""
@@ -107,11 +112,4 @@ class Method(nn.Module, ABC):
     @torch.no_grad()
     def psi(self, state: Tensor) -> Tensor:
         """Return the state embedding ψ(s), if the method has one."""
-        if not self.state_size:
-            raise NotImplementedError(f"{self.name} has no state embedding ψ")
-        return self.state_features(state)
-
-
-def no_features(observation: Tensor) -> Tensor:
-    """Return features of size 0, for methods whose policy sees nothing of the state, or nothing of the task."""
-    return torch.empty(len(observation), 0, device=observation.device)
+        raise NotImplementedError(f"{self.name} has no state embedding ψ")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gcb.data import Batch
-from gcb.methods.base import Method, MethodOutput, Shapes, no_features
+from gcb.methods.base import Method, MethodOutput, Prepared, Shapes
 from gcb.methods.components import EncoderConfig, OptimizerConfig
 from gcb.models.networks import encoder
 
@@ -39,15 +39,15 @@ class BehaviorCloning(Method):
         super().__init__()
         self.config = config
         self.encoder = encoder(config.encoder, shapes.observation, config.size, stacked=stacked)
+        self.input_sizes = {"goal": config.size}
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
-        """Return no loss of its own, and features whose gradient is the actor's only."""
-        state, task = self.state_features(batch.state), self.goal_features(batch.state, batch.state, batch.goal)
+        """Return no loss of its own, and inputs whose gradient is the actor's only."""
+        inputs = self.goal_inputs(batch.state, batch.expand(batch.goal))
         with torch.no_grad():
-            next_state = self.state_features(batch.next_state)
-            next_task = self.goal_features(batch.state, batch.next_state, batch.goal)
+            next_inputs = self.goal_inputs(batch.next_state, batch.goal)
         loss = batch.reward.new_zeros(())
-        return MethodOutput(loss, state, task, state.detach(), task.detach(), next_state, next_task)
+        return MethodOutput(loss, {"goal": inputs}, {"goal": inputs.detach()}, {"goal": next_inputs})
 
 
 class GoalConditionedBC(BehaviorCloning):
@@ -59,14 +59,10 @@ class GoalConditionedBC(BehaviorCloning):
 
     def __init__(self, config: BCConfig, shapes: Shapes):
         super().__init__(config, shapes, stacked=2)
-        self.state_size, self.task_size = 0, config.size
 
-    def state_features(self, state: Tensor) -> Tensor:
-        return no_features(state)
-
-    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
         """Return f(s, g)."""
-        return self.encoder(state, goal)
+        return self.encoder(state, *prepared)
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:
@@ -82,18 +78,20 @@ class GoalAgnosticBC(BehaviorCloning):
 
     def __init__(self, config: BCConfig, shapes: Shapes):
         super().__init__(config, shapes, stacked=1)
-        self.state_size, self.task_size = config.size, 0
 
-    @property
-    def task_depends_on_state(self) -> bool:
-        return False
+    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+        return ()
 
-    def state_features(self, state: Tensor) -> Tensor:
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
         """Return f(s)."""
         return self.encoder(state)
 
-    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        return no_features(state)
+    def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
+        return ()
 
-    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        return no_features(state)
+    def analogy_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        return self.encoder(state)
+
+    @torch.no_grad()
+    def psi(self, state: Tensor) -> Tensor:
+        return self.encoder(state)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gcb.data import Batch
-from gcb.methods.base import MethodOutput, Shapes, no_features
+from gcb.methods.base import MethodOutput, Prepared, Shapes
 from gcb.methods.baseline import Baseline
 from gcb.methods.vae import ReconstructionConfig, elbo_loss, mean_and_log_variance, reparameterize
 from gcb.models.networks import as_images, as_target, decoder, encoder, layer_normed, mlp
@@ -18,17 +18,15 @@ class CCVAEConfig(ReconstructionConfig):
 
 
 class CCVAE(Baseline):
-    """q(z | s, s_0) and p(s | z, s_0); the policy sees the state's code, the context and the goal's code.
+    """q(z | s, s_0) and p(s | z, s_0); the policies see the state's code, the context s_0 and the goal's code.
 
-    All three depend on the episode's initial state, so all are features of the task. For an analogy the goal's code is
-    that of g_a in the context of s_a.
+    For an analogy the goal's code is that of g_a in the context of s_a.
     """
 
     name = "cc_vae"
     paper = "Nair et al. 2019, Contextual imagined goals for self-supervised robotic learning"
     summary = "VAE conditioned on the initial state: the code holds what has changed since"
     config_type = CCVAEConfig
-    extra_frames = frozenset({"initial_state"})
 
     def __init__(self, config: CCVAEConfig, shapes: Shapes):
         super().__init__()
@@ -38,36 +36,46 @@ class CCVAE(Baseline):
         self.posterior = mlp([2 * size, size, 2 * size])
         self.decoder = decoder(config.encoder, shapes.observation, 2 * size)
         self.bottleneck = self.make_bottleneck(size)
-        self.state_size, self.task_size = 0, 2 * size + self.bottleneck.size
+        self.set_input_sizes(2 * size, size)
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         assert batch.initial_state is not None, "`extra_frames` asks for it"
-        context = self._context(batch.initial_state)
+        contexts = self._context(batch.initial_state)
+        context = batch.expand(contexts)
         mean, log_variance = self._posterior(batch.state, context)
         decoded = self.decoder(torch.cat([reparameterize(mean, log_variance), context], -1))
         loss, logs = elbo_loss(decoded, as_target(batch.state), mean, log_variance, self.config)
-        goal = self._code(batch.goal, context)
+        goal = self._code(batch.goal, contexts)
         with torch.no_grad():
-            next_code = self._code(batch.next_state, context)
-        task = torch.cat([layer_normed(mean), context, goal], -1)
-        next_task = torch.cat([next_code, context, goal], -1)
-        state = self.state_features(batch.state)
-        return self.policy_output(loss, logs, state, task, state, next_task)
+            next_code = self._code(batch.next_state, contexts)
+        features = (layer_normed(mean), context, goal)
+        next_features = (next_code, contexts, goal)
+        policies = self.trained_policies
+        return self.policy_output(
+            *(batch, loss, logs), dict.fromkeys(policies, features), dict.fromkeys(policies, next_features)
+        )
 
-    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
-        """Pass the goal's code through the bottleneck, but not the state's code and the context."""
-        state, goal = task.split([2 * self.config.size, self.config.size], -1)
-        return torch.cat([state, self.bottleneck(goal, noisy=noisy)], -1)
+    def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
+        """Return the state's code, the context and the goal's code, which for an analogy passes the bottleneck."""
+        state, context, goal = features
+        return torch.cat([state, context, self.narrow(policy, goal, noisy)], -1)
 
-    def state_features(self, state: Tensor) -> Tensor:
-        """Return features of size 0: a state has no code without its context."""
-        return no_features(state)
+    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+        """Return the context s_0, and g's code in it."""
+        return self.prepare_example(initial_state, initial_state, goal)
 
-    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        """Return the features of s's code given s_0, the context s_0, and g_a's code given s_a."""
-        context = self._context(initial_state)
-        goal = self.phi(*example)
-        return self.encode_task(torch.cat([self._code(state, context), context, goal], -1))
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        context, goal = prepared
+        policy = "goal" if "goal" in self.input_sizes else "analogy"
+        return self.inputs(policy, self._code(state, context), context, goal)
+
+    def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
+        """Return the context s_0, and g_a's code in the context of s_a."""
+        return self._context(initial_state), self._code(after, self._context(before))
+
+    def analogy_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        context, goal = prepared
+        return self.inputs("analogy", self._code(state, context), context, goal)
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:

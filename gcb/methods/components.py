@@ -1,5 +1,6 @@
-"""Building blocks of several methods: their settings, the bottleneck with its gradient rules, and InfoNCE."""
+"""Building blocks of several methods: their settings, policies with a bottleneck and gradient rules, and InfoNCE."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gcb.data import Batch
 from gcb.errors import GCBError
 from gcb.methods.base import Method, MethodOutput
 from gcb.models.networks import EncoderName, mlp
@@ -66,74 +68,80 @@ class GradientConfig(EncoderConfig):
 
 
 @dataclass(frozen=True)
-class BottleneckConfig(GradientConfig):
-    """A bottleneck between the task and the policy."""
+class PolicyConfig(GradientConfig):
+    """The policies, and the bottleneck between an example and its policy."""
 
+    policies: Literal["both", "goal", "analogy"] = "both"
+    """Policies to train: one for goals and one for analogies; only the former, which is then given an example's task
+    embedding in the goal's place, as in the paper; or only the latter, which is then given (s₀, g) as its example."""
     bottleneck_dim: int | None = 16
-    """Width of the bottleneck between task and policy, which keeps only what to do; None for no bottleneck."""
+    """Width of the bottleneck between an example and its policy, which keeps only what to do; None for none."""
     bottleneck_noise: float = 0.3
-    """Standard deviation of the noise on the bottleneck in training; its code lies in [-1, 1]."""
+    """Standard deviation of the noise on the bottleneck in training; its code has a root mean square of 1."""
 
     intervals: ClassVar = {"bottleneck_dim": "[1, inf)", "bottleneck_noise": "[0, inf)"}
 
 
 class Bottleneck(nn.Module):
-    """A narrow code in [-1, 1] between the task and the policy; without a width the task passes unchanged.
+    """A narrow code between the task and the policy; without a width the task passes unchanged.
 
-    `noise` is the standard deviation of the Gaussian noise on the code in training; None for no noise.
+    The code has a root mean square of 1, so that it cannot escape the noise by growing. (A bounded function such as
+    tanh would do that too, but noise drives it into saturation, where it learns nothing more.) `noise` is the standard
+    deviation of the Gaussian noise on the code in training.
     """
 
-    def __init__(self, inputs: int, width: int | None, noise: float | None, hidden: tuple[int, ...] = ()):
+    def __init__(self, inputs: int, width: int | None, noise: float, hidden: tuple[int, ...] = ()):
         super().__init__()
         self.layers = None if width is None else mlp([inputs, *hidden, width])
-        self.size, self.noise = width or inputs, noise
+        self.size, self.noise = width or inputs, noise if width else 0.0
 
-    def forward(self, task: Tensor, *, noisy: bool = False) -> Tensor:
-        code = task if self.layers is None else torch.tanh(self.layers(task))
-        return self.add_noise(code) if noisy else code
+    def forward(self, task: Tensor) -> Tensor:
+        if self.layers is None:
+            return task
+        return functional.normalize(self.layers(task), dim=-1) * self.size**0.5
 
     def add_noise(self, code: Tensor) -> Tensor:
-        return code if self.noise is None else code + self.noise * torch.randn_like(code)
+        return code + self.noise * torch.randn_like(code) if self.noise else code
 
 
-class BottleneckMethod(Method):
-    """A method whose policy sees the state and, through a bottleneck, the task.
+Features = Mapping[str, tuple[Tensor, ...]]
+"""Features of states and tasks, by policy; those of a task are either one per row or one per group of the batch."""
+
+
+class PolicyMethod(Method):
+    """A method with a policy for goals and one for analogies, as `config.policies` says.
 
     `config.rl_gradient` says whose gradient enters the encoders: none, actor, critic or both.
     """
 
-    shifted_together = (frozenset({"state", "next_state", "goal", "initial_state"}),)
-    bottleneck: Bottleneck
+    bottleneck: Bottleneck | None
 
-    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
-        """Return the policy's features of a task from its embedding."""
-        return self.bottleneck(task, noisy=noisy)
+    @abstractmethod
+    def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
+        """Return a policy's inputs from features of states and tasks; `noisy` adds the bottleneck's noise."""
+
+    @property
+    def trained_policies(self) -> tuple[str, ...]:
+        return ("goal", "analogy") if self.config.policies == "both" else (self.config.policies,)
 
     def policy_output(
-        self, loss: Tensor, logs: dict[str, Any], state: Tensor, task: Tensor, next_state: Tensor, next_task: Tensor
+        self, batch: Batch[Tensor], loss: Tensor, logs: dict[str, Any], features: Features, next_features: Features
     ) -> MethodOutput:
-        """Return the output for IQL, with gradients as `rl_gradient` says; tasks are given before the bottleneck.
+        """Return the output for IQL, with gradients as `rl_gradient` says.
 
         The bottleneck belongs to the policy: the actor trains it even where its gradient stops before the encoders.
         """
         actor, critic = (self.config.rl_gradient in (name, "both") for name in ("actor", "critic"))
-        actor_task, critic_task = self.encode_for_training(task, actor)
-        with torch.no_grad():
-            next_code = self.encode_task(next_task)
-        return MethodOutput(
-            loss=loss,
-            actor_state=state if actor else state.detach(),
-            actor_task=actor_task,
-            critic_state=state if critic else state.detach(),
-            critic_task=critic_task if critic else critic_task.detach(),
-            next_state=next_state.detach(),
-            next_task=next_code,
-            logs=logs,
-        )
-
-    def encode_for_training(self, task: Tensor, actor_gradient: bool) -> tuple[Tensor, Tensor]:
-        """Return the actor's features of a task, with noise, and the critic's, without."""
-        return self.encode_task(task if actor_gradient else task.detach(), noisy=True), self.encode_task(task)
+        actor_inputs, critic_inputs, next_inputs = {}, {}, {}
+        for policy in self.trained_policies:
+            rows = tuple(batch.expand(part) if len(part) < len(batch.state) else part for part in features[policy])
+            detached = tuple(part.detach() for part in rows)
+            actor_inputs[policy] = self.inputs(policy, *(rows if actor else detached), noisy=True)
+            with torch.set_grad_enabled(critic and torch.is_grad_enabled()):
+                critic_inputs[policy] = self.inputs(policy, *(rows if critic else detached))
+            with torch.no_grad():
+                next_inputs[policy] = self.inputs(policy, *next_features[policy])
+        return MethodOutput(loss, actor_inputs, critic_inputs, next_inputs, logs)
 
 
 class InfoNCE(nn.Module):

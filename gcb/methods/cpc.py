@@ -29,7 +29,7 @@ class CPC(StateMethod):
     summary = "contrastive in time: InfoNCE between ψ(s) and ψ(s')"
     config_type = ContrastiveConfig
     # s' is shifted independently: otherwise a common shift would identify the pair.
-    shifted_together = (frozenset({"state", "goal", "initial_state"}),)
+    shifted_alone = frozenset({"next_state"})
     learns_from_next = True
 
     def __init__(self, config: ContrastiveConfig, shapes: Shapes):
@@ -37,5 +37,5 @@ class CPC(StateMethod):
         self.infonce = InfoNCE(config.size)
 
     def objective(self, batch: Batch[Tensor], state: Tensor, next_state: Tensor) -> tuple[Tensor, dict[str, Any]]:
-        loss, accuracy = self.infonce(state, next_state)
+        loss, accuracy = self.infonce(batch.first(state), next_state)
         return self.config.contrast_weight * loss, {"infonce_accuracy": accuracy}

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from gcb.data import Batch
-from gcb.methods.base import MethodOutput, Shapes
+from gcb.methods.base import MethodOutput, Prepared, Shapes
 from gcb.methods.baseline import PAPER, SMOKE, Baseline, BaselineConfig
 from gcb.models.networks import encoder, layer_normed
 
@@ -52,7 +52,6 @@ class CPV(Baseline):
         "paper": {"method_config": {**PAPER, "composition_weight": 0.0}},
         "smoke": {"method_config": SMOKE},
     }
-    extra_frames = frozenset({"initial_state"})
 
     def __init__(self, config: CPVConfig, shapes: Shapes):
         super().__init__()
@@ -61,38 +60,61 @@ class CPV(Baseline):
         # Without a layer norm: the plan of doing nothing must be able to be 0.
         self._pair = encoder(config.encoder, shapes.observation, size, stacked=2, norm=False)
         self.bottleneck = self.make_bottleneck(size)
-        self.state_size, self.task_size = size, self.bottleneck.size
+        self.set_input_sizes(size, size)
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         assert batch.initial_state is not None, "`extra_frames` asks for it"
-        whole, done = self._pair(batch.initial_state, batch.goal), self._pair(batch.initial_state, batch.state)
+        whole = self._pair(batch.initial_state, batch.goal)
+        done = self._pair(batch.expand(batch.initial_state), batch.state)
         with torch.no_grad():
             next_state, next_done = self._psi(batch.next_state), self._pair(batch.initial_state, batch.next_state)
         loss, logs = batch.reward.new_zeros(()), {}
         if self.config.composition_weight:
-            left = self._plan(self._pair(batch.state, batch.goal))
-            composition = composition_loss(self._plan(done), left, self._plan(whole), self.config.margin)
+            left = self._pair(batch.first(batch.state), batch.goal)
+            plans = (self._plan(batch.first(done)), self._plan(left), self._plan(whole))
+            composition = composition_loss(*plans, self.config.margin)
             loss, logs = self.config.composition_weight * composition, {"composition": composition.detach()}
-        task, next_task = torch.cat([whole, done], -1), torch.cat([whole, next_done], -1)
-        return self.policy_output(loss, logs, self._psi(batch.state), task, next_state, next_task)
+        features, next_features = (self._psi(batch.state), whole, done), (next_state, whole, next_done)
+        policies = self.trained_policies
+        return self.policy_output(
+            *(batch, loss, logs), dict.fromkeys(policies, features), dict.fromkeys(policies, next_features)
+        )
 
-    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
-        """Return the plan of the whole task minus the plan done so far."""
-        whole, done = task.chunk(2, -1)
-        return self._plan(whole, noisy) - self._plan(done)
+    def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
+        """Return ψ(s) beside the plan of the whole task minus the plan done so far."""
+        state, whole, done = features
+        if policy == "analogy" and self.bottleneck is not None and self.bottleneck.layers is not None:
+            return torch.cat([state, self.narrow(policy, layer_normed(whole), noisy) - self._plan(done)], -1)
+        return torch.cat([state, whole - done], -1)
 
-    def state_features(self, state: Tensor) -> Tensor:
-        """Return ψ(s)."""
+    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+        """Return s_0, and g(s_0, goal)."""
+        return self.prepare_example(initial_state, initial_state, goal)
+
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        initial_state, whole = prepared
+        policy = "goal" if "goal" in self.input_sizes else "analogy"
+        return self.inputs(policy, self._psi(state), whole, self._pair(initial_state, state))
+
+    def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
+        """Return s_0, and g(s_a, g_a)."""
+        return initial_state, self._pair(before, after)
+
+    def analogy_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        initial_state, whole = prepared
+        return self.inputs("analogy", self._psi(state), whole, self._pair(initial_state, state))
+
+    @torch.no_grad()
+    def psi(self, state: Tensor) -> Tensor:
         return self._psi(state)
-
-    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        """Return g(s_a, g_a) - g(s_0, s)."""
-        return self.encode_task(torch.cat([self._pair(*example), self._pair(initial_state, state)], -1))
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:
         """Return the plan vector g(s, goal)."""
         return self._plan(self._pair(state, goal))
 
-    def _plan(self, pair: Tensor, noisy: bool = False) -> Tensor:
-        return pair if self.config.bottleneck_dim is None else self.bottleneck(layer_normed(pair), noisy=noisy)
+    def _plan(self, pair: Tensor) -> Tensor:
+        """Return the plan vector, in the bottleneck's code if there is one."""
+        if self.bottleneck is None or self.bottleneck.layers is None:
+            return pair
+        return self.bottleneck(layer_normed(pair))

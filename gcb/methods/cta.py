@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gcb.data import Batch
-from gcb.methods.base import MethodOutput, Shapes
+from gcb.methods.base import MethodOutput, Prepared, Shapes
 from gcb.methods.baseline import Baseline, BaselineConfig
 from gcb.models.losses import expectile_loss
 from gcb.models.networks import encoder, layer_normed, make_target, soft_update
@@ -40,13 +40,12 @@ class CTAConfig(BaselineConfig):
 
 
 class CTA(Baseline):
-    """π(f(s), A (ψ(g) - ψ(s_0)) ∘ B f(s)); for an analogy ψ(g_a) - ψ(s_a)."""
+    """π(f(s), A c ∘ B f(s)) with the change c = ψ(g) - ψ(s); for an analogy, the code of ψ(g_a) - ψ(s_a)."""
 
     name = "cta"
     paper = "after Kim et al. 2026, Compositional transduction with latent analogies, and Park et al. 2025"
     summary = "value V = f(s)ᵀψ(g); the task ψ(g) - ψ(s) is combined bilinearly with the state"
     config_type = CTAConfig
-    extra_frames = frozenset({"initial_state"})
 
     def __init__(self, config: CTAConfig, shapes: Shapes):
         super().__init__()
@@ -55,20 +54,34 @@ class CTA(Baseline):
         self._psi = encoder(config.encoder, shapes.observation, size, norm=False)
         self._target_state, self._target_psi = make_target(self._state), make_target(self._psi)
         self.bottleneck = self.make_bottleneck(size)
-        self.task_projection = nn.Linear(self.bottleneck.size, size, bias=False)
-        self.state_projection = nn.Linear(size, size)
-        self.state_size, self.task_size = size, size
+        width = self.bottleneck.size if self.bottleneck else size
+        sizes = {"goal": size, "analogy": width}
+        self.task_projections = nn.ModuleDict(
+            {policy: nn.Linear(sizes[policy], size, bias=False) for policy in self.trained_policies}
+        )
+        self.state_projections = nn.ModuleDict({policy: nn.Linear(size, size) for policy in self.trained_policies})
+        widths = {"goal": 2 * size, "analogy": 3 * size}
+        self.input_sizes = {policy: widths[policy] for policy in self.trained_policies}
+        self.history_sizes = {"analogy": size}
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         assert batch.initial_state is not None, "`extra_frames` asks for it"
-        state, goal = self._state(batch.state), self._psi(batch.goal)
+        state = self._state(batch.state)
+        frames = [batch.goal, batch.initial_state, *([batch.state] if "goal" in self.trained_policies else [])]
+        goal, initial_state, *current = self._psi(torch.cat(frames)).split([len(frame) for frame in frames])
         with torch.no_grad():
-            next_state = self._state(batch.next_state)
+            next_state, next_psi = self._state(batch.next_state), self._psi(batch.next_state)
             next_value = goal_value(self._target_state(batch.next_state), self._target_psi(batch.goal))
-        loss, logs = self.value_loss(goal_value(state, goal), next_value, batch.reward, batch.terminal)
-        change = layer_normed(goal - self._psi(batch.initial_state))
-        task, next_task = torch.cat([change, state], -1), torch.cat([change, next_state], -1)
-        return self.policy_output(loss, logs, state, task, next_state, next_task)
+        value = goal_value(batch.first(state), goal)
+        loss, logs = self.value_loss(value, next_value, batch.reward, batch.terminal)
+        change = goal - initial_state
+        start = layer_normed(initial_state)
+        features: dict[str, tuple[Tensor, ...]] = {"analogy": (state, change, start)}
+        next_features: dict[str, tuple[Tensor, ...]] = {"analogy": (next_state, change, start)}
+        if current:
+            features["goal"] = (state, batch.expand(goal) - current[0])
+            next_features["goal"] = (next_state, goal - next_psi)
+        return self.policy_output(batch, loss, logs, features, next_features)
 
     def value_loss(
         self, value: Tensor, next_value: Tensor, reward: Tensor, terminal: Tensor
@@ -78,24 +91,36 @@ class CTA(Baseline):
         loss = expectile_loss(target - value, self.config.expectile)
         return self.config.value_weight * loss, {"goal_value": value.detach().mean()}
 
-    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
-        """Combine task and state bilinearly."""
-        change, state = task.chunk(2, -1)
-        return self.task_projection(self.bottleneck(change, noisy=noisy)) * self.state_projection(state)
+    def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
+        """Return f(s) beside the bilinear combination of the change and f(s), and for an analogy beside ψ(s_0)."""
+        state, change, *start = features
+        name = policy if policy in self.task_projections else self.trained_policies[0]
+        task = self.task_projections[name](self.narrow(name, layer_normed(change), noisy))
+        return torch.cat([state, task * self.state_projections[name](state), *start], -1)
 
     def after_step(self) -> None:
         """Update the targets of f and ψ."""
         soft_update(self._target_state, self._state, self.config.tau)
         soft_update(self._target_psi, self._psi, self.config.tau)
 
-    def state_features(self, state: Tensor) -> Tensor:
-        """Return f(s)."""
-        return self._state(state)
+    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+        """Return ψ(g)."""
+        if "goal" not in self.input_sizes:
+            return self.prepare_example(initial_state, initial_state, goal)
+        return (self._psi(goal),)
 
-    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        """Return the features of the change ψ(g_a) - ψ(s_a) at s."""
-        change = layer_normed(self._psi(example[1]) - self._psi(example[0]))
-        return self.encode_task(torch.cat([change, self._state(state)], -1))
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        if "goal" not in self.input_sizes:
+            return self.analogy_inputs(state, *prepared)
+        return self.inputs("goal", self._state(state), prepared[0] - self._psi(state))
+
+    def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
+        """Return the change ψ(g_a) - ψ(s_a), and ψ(s_0) for the policy for analogies."""
+        change = self._psi(after) - self._psi(before)
+        return (change, layer_normed(self._psi(initial_state))) if "analogy" in self.input_sizes else (change,)
+
+    def analogy_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        return self.inputs("analogy", self._state(state), *prepared)
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:

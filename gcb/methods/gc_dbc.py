@@ -7,12 +7,14 @@ import torch
 from torch import Tensor
 
 from gcb.data import Batch
-from gcb.methods.base import MethodOutput, Shapes, no_features
-from gcb.methods.baseline import SMOKE, Baseline
-from gcb.methods.components import Bottleneck, GradientConfig, OptimizerConfig
+from gcb.methods.base import Method, MethodOutput, Shapes
+from gcb.methods.baseline import SMOKE
+from gcb.methods.components import GradientConfig, OptimizerConfig
 from gcb.methods.gcb import PAPER
 from gcb.methods.metric import MetricConfig, RewardDecoder, metric_losses
 from gcb.models.networks import encoder, layer_normed, make_target, mlp, soft_update
+
+NETWORKS = ("actor", "critic")
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class GCDBCConfig(MetricConfig, GradientConfig, OptimizerConfig):
     """The metric's settings, with GCB's values."""
 
 
-class GCDBC(Baseline):
+class GCDBC(Method):
     """π(φ(s, g)), with φ trained by L_φ (Eq. phi_loss) and a reward decoder (Eq. r_loss)."""
 
     name = "gc_dbc"
@@ -47,33 +49,35 @@ class GCDBC(Baseline):
         self._target = None if config.tau is None else make_target(self._phi)
         self.reward_decoder = RewardDecoder(size)
         self.action_decoder = mlp([size, 256, shapes.action]) if config.policy_distance_weight else None
-        self.bottleneck = Bottleneck(size, None, None)
-        self.state_size, self.task_size = 0, size
+        self.input_sizes = {"goal": size}
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
-        phi = self._phi(batch.state, batch.goal)
+        phi_rows = self._phi(batch.state, batch.expand(batch.goal))
         with torch.no_grad():
             phi_next = self._phi(batch.next_state, batch.goal)
             target = phi_next if self._target is None else self._target(batch.next_state, batch.goal)
-        losses, logs = metric_losses(self.config, phi, target, batch.action, batch.reward, self.action_decoder)
+        phi, action = batch.first(phi_rows), batch.first(batch.action)
+        losses, logs = metric_losses(self.config, phi, target, action, batch.reward, self.action_decoder)
         losses["reward_decoder_loss"] = self.reward_decoder.loss(phi, target, batch.reward)
-        total = torch.stack(list(losses.values())).sum()
         logs |= {name: loss.detach() for name, loss in losses.items()}
-        state = self.state_features(batch.state)
-        return self.policy_output(total, logs, state, self._scaled(phi), state, self._scaled(phi_next))
+        inputs = self._scaled(phi_rows)
+        actor, critic = (inputs if self.config.rl_gradient in (name, "both") else inputs.detach() for name in NETWORKS)
+        return MethodOutput(
+            loss=torch.stack(list(losses.values())).sum(),
+            actor_inputs={"goal": actor},
+            critic_inputs={"goal": critic},
+            next_inputs={"goal": self._scaled(phi_next)},
+            logs={**logs},
+        )
 
     def after_step(self) -> None:
         """Update the target φ̄."""
         if self._target is not None:
             soft_update(self._target, self._phi, self.config.tau)
 
-    def state_features(self, state: Tensor) -> Tensor:
-        """Return features of size 0: the policy sees the pair only."""
-        return no_features(state)
-
-    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
         """Return φ(s, g), scaled."""
-        return self._scaled(self._phi(state, goal))
+        return self._scaled(self._phi(state, *prepared))
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:

@@ -1,32 +1,43 @@
-"""Goal-conditioned bisimulation (GCB): the task embedding φ(s, g), the state embedding ψ(s), and a policy on both.
+"""Goal-conditioned bisimulation (GCB): the task embedding φ(s, g), the state embedding ψ(s), and policies on both.
 
 The equations are in `gcb.models.losses`; docs/method.md explains what the defaults add to the paper's text.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcb.data import Batch
+from gcb.data.partners import PartnerConfig
 from gcb.errors import GCBError
-from gcb.methods.base import MethodOutput, Shapes
-from gcb.methods.components import Bottleneck, BottleneckConfig, BottleneckMethod
+from gcb.methods.base import MethodOutput, Prepared, Shapes
+from gcb.methods.components import Bottleneck, PolicyConfig, PolicyMethod
 from gcb.methods.dynamics import DynamicsName, make_dynamics
 from gcb.methods.metric import MetricConfig, RewardDecoder, metric_losses
 from gcb.models.losses import psi_loss
-from gcb.models.networks import encoder, layer_normed, make_target, mlp, soft_update
+from gcb.models.networks import PairHead, StateHead, encoder, layer_normed, make_target, make_trunk, mlp, soft_update
 
 
 @dataclass(frozen=True)
-class GCBConfig(MetricConfig, BottleneckConfig):
+class GCBConfig(MetricConfig, PolicyConfig):
     """Every choice that the paper makes or ablates. The defaults are ours; the preset `paper` is its text."""
 
+    shared_trunk: bool = True
+    """φ and ψ share their convolutions, and φ fuses the feature maps of s and g; otherwise φ has an encoder of its own
+    for the two images stacked, as in the paper."""
+    goal_condition: Literal["pair", "goal"] = "pair"
+    """Given a goal, the policy is π(ψ(s), φ(s, g)) or π(ψ(s), ψ(g))."""
+    partners: PartnerConfig = field(default_factory=PartnerConfig)
+    """Partner episodes, whose pairs serve as examples in training."""
     grounded: bool = True
     """Subtract φ(g, g) in L_ψ (Eq. psi_obj) or not (Eq. analogy)."""
-    psi_weight: float = 0.3
-    """Weight of L_ψ, 1 in the paper; a larger one makes ψ less precise, a smaller one its arithmetic less accurate."""
+    psi_weight: float = 1.0
+    """Weight of L_ψ."""
+    linear_psi: bool = True
+    """L_ψ trains a linear map on top of the policy's state embedding; otherwise, as in the paper, the embedding itself,
+    which makes it less precise."""
     relative_psi_loss: bool = True
     """Divide L_ψ by the squared length of its target; otherwise it vanishes where distances are small."""
     reward_decoder: bool = True
@@ -35,12 +46,8 @@ class GCBConfig(MetricConfig, BottleneckConfig):
     """Predict a from φ(s, g): the π of policy_distance_weight, and a signal for φ about what to do."""
     dynamics: DynamicsName = "next_observation"
     """φ̄(s', g) in L_φ: of the next observation, or predicted by a learned model (Eq. phi_f_loss)."""
-    condition: Literal["pair", "goal"] = "pair"
-    """The policy is π(ψ(s), φ(s_k, g)), or π(ψ(s), ψ(g)), where ψ(g) is inferred by arithmetic for an analogy."""
-    p_initial_pair: float = 0.7
-    """Probability that s_k is the episode's initial state, not the current one: an example pair does not move."""
     phi_learning_rate: float = 1e-3
-    """Learning rate of φ and its decoders, 1e-4 in the paper."""
+    """Learning rate of φ, its decoders and the shared trunk; 1e-4 in the paper."""
     phi_weight_decay: float = 1e-4
     """Weight decay of φ."""
     psi_learning_rate: float = 1e-3
@@ -50,9 +57,10 @@ class GCBConfig(MetricConfig, BottleneckConfig):
 
     intervals: ClassVar = {
         "psi_weight": "[0, inf)",
-        "p_initial_pair": "[0, 1)",
         "phi_learning_rate": "(0, inf)",
+        "phi_weight_decay": "[0, inf)",
         "psi_learning_rate": "(0, inf)",
+        "psi_weight_decay": "[0, inf)",
     }
 
     def __post_init__(self) -> None:
@@ -61,9 +69,13 @@ class GCBConfig(MetricConfig, BottleneckConfig):
             raise GCBError(
                 f"method_config.policy_distance_weight is {self.policy_distance_weight}; it needs action_decoder."
             )
-        if self.condition == "goal" and (self.p_initial_pair or self.bottleneck_dim):
-            accepted = "set p_initial_pair to 0 and bottleneck_dim to None"
-            raise GCBError(f"method_config.condition is 'goal'; it uses no pair: {accepted}.")
+        if self.policies == "goal" and self.goal_condition == "goal" and self.linear_psi:
+            raise GCBError("method_config.linear_psi is True; arithmetic on the policy's ψ(g) needs it to be False.")
+        if self.policies == "goal" and self.partners.source != "none":
+            raise GCBError(
+                f"method_config.partners.source is {self.partners.source!r}; partners need the policy for analogies: "
+                "set policies to both or analogy, or the source to none."
+            )
 
 
 PAPER = {
@@ -75,22 +87,23 @@ PAPER = {
     "scale_reward": False,
     "policy_distance_weight": 0.0,
     "action_decoder": False,
-    "tau": None,
     "phi_weight": 1.0,
-    "psi_weight": 1.0,
+    "shared_trunk": False,
+    "linear_psi": False,
     "relative_psi_loss": False,
+    "policies": "goal",
+    "partners": {"source": "none"},
     "rl_gradient": "none",
-    "p_initial_pair": 0.0,
-    "bottleneck_dim": None,
-    "bottleneck_noise": 0.0,
     "phi_learning_rate": 1e-4,
     "phi_weight_decay": 1e-3,
     "psi_learning_rate": 5e-4,
 }
+LINEAR_PSI_EVERY = 4
+"""Every so many groups of a batch, one trains the linear map of `linear_psi`: it has few parameters to learn."""
 
 
-class GCB(BottleneckMethod):
-    """Algorithm 1: φ is trained by L_φ, ψ by L_ψ, and the policy on both, concurrently."""
+class GCB(PolicyMethod):
+    """Algorithm 1: φ is trained by L_φ, ψ by L_ψ, and the policies on both, concurrently."""
 
     name = "gcb"
     paper = "Hansen-Estruch et al. 2022, Bisimulation makes analogies in goal-conditioned RL"
@@ -100,129 +113,196 @@ class GCB(BottleneckMethod):
 
     def __init__(self, config: GCBConfig, shapes: Shapes):
         super().__init__()
-        self.config = config
-        observation, size = shapes.observation, config.size
-        self._phi = encoder(config.encoder, observation, size, stacked=2, norm=config.output_norm)
-        self._psi = encoder(config.encoder, observation, size, norm=config.output_norm)
-        self._target = None if config.tau is None else make_target(self._phi)
+        self.config, size = config, config.size
+        self._build_encoders(shapes.observation)
+        # A linear map keeps differences: ψ(g) - ψ(s) can be read off the policy's embedding or it cannot.
+        self._arithmetic = nn.Linear(size, size, bias=False) if config.linear_psi else nn.Identity()
         self.reward_decoder = RewardDecoder(size) if config.reward_decoder else None
         self.action_decoder = mlp([size, 256, shapes.action]) if config.action_decoder else None
         self.dynamics = make_dynamics(config.dynamics, size, shapes.action)
-        self.bottleneck = Bottleneck(size, config.bottleneck_dim, config.bottleneck_noise or None)
-        self.extra_frames = frozenset({"initial_state"}) if config.p_initial_pair else frozenset()
-        self.state_size, self.task_size = size, self.bottleneck.size
+        self._acts_on_goals, self._acts_on_examples = config.policies != "analogy", config.policies != "goal"
+        self.bottleneck = None
+        self.input_sizes = {}
+        if self._acts_on_goals:
+            self.input_sizes["goal"] = 2 * size
+        if self._acts_on_examples:
+            self.bottleneck = Bottleneck(size, config.bottleneck_dim, config.bottleneck_noise)
+            self.input_sizes["analogy"], self.history_sizes = 2 * size + self.bottleneck.size, {"analogy": size}
+            self.extra_frames = frozenset({"initial_state"})
+            self.partners = config.partners if config.partners.source != "none" else None
+
+    def _build_encoders(self, observation: tuple[int, ...]) -> None:
+        """Build ψ and φ as functions of the features that `_trunk` makes of single observations.
+
+        Without a shared trunk, the features are the observations themselves.
+        """
+        config, size, norm = self.config, self.config.size, self.config.output_norm
+        if config.shared_trunk:
+            self._trunk: nn.Module = (trunk := make_trunk(config.encoder, observation))
+            self._psi: nn.Module = StateHead(trunk.shape, size, norm)
+            self._phi: nn.Module = PairHead(trunk.shape, size, norm)
+        else:
+            self._trunk = nn.Identity()
+            self._psi = encoder(config.encoder, observation, size, norm=norm)
+            self._phi = encoder(config.encoder, observation, size, stacked=2, norm=norm)
+        targets = {"trunk": self._trunk, "phi": self._phi}
+        self._target = None if config.tau is None else make_target(nn.ModuleDict(targets))
 
     # ---- training --------------------------------------------------------------------------------------------------
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
-        """Return the losses of φ and ψ, from the first rows of the batch, whose pairs are (s_t, g).
-
-        The pairs of the other rows are (s_0, g), for the policy; they take no part in these losses.
-        """
-        config, rows = self.config, self._current_pairs(len(batch.state))
-        pair_state = batch.state
-        if batch.initial_state is not None and rows < len(pair_state):
-            pair_state = torch.cat([batch.state[:rows], batch.initial_state[rows:]])
-        phi = self._phi(pair_state, batch.goal)
-        psi = self._psi(batch.state)
+        """Return the losses of φ and ψ on the first transition of each group, and the inputs of both policies."""
+        state, goal, initial_state = self._encode(batch)
         with torch.no_grad():
-            psi_next = self._psi(batch.next_state)
-            target = self._phi if self._target is None else self._target
-            phi_next = target(batch.next_state[:rows], batch.goal[:rows])
-        psi_goal = self._psi(batch.goal[:rows])
+            next_state = self._trunk(batch.next_state)
+        psi, psi_next = self._psi(state), self._no_grad_psi(next_state)
+        if self._acts_on_goals and self.config.goal_condition == "pair":
+            phi_rows = self._phi(state, batch.expand(goal))
+            phi = batch.first(phi_rows)
+        else:
+            phi_rows = phi = self._phi(batch.first(state), goal)
+        with torch.no_grad():
+            phi_next = self._target_phi(batch, next_state, goal)
 
-        losses, logs = self._representation_losses(batch, phi[:rows], phi_next, psi[:rows], psi_goal)
-        task = next_task = psi_goal if config.condition == "goal" else phi
-        if self.task_depends_on_state:
-            next_task = phi_next
-        total = torch.stack(list(losses.values())).sum()
+        losses, logs = self._representation_losses(batch, goal, phi, phi_next, batch.first(psi))
         logs = {**{name: loss.detach() for name, loss in losses.items()}, **logs}
-        return self.policy_output(total, logs, self._scaled(psi), task, self._scaled(psi_next), next_task)
+        features, next_features = {}, {}
+        if self._acts_on_goals:
+            by_pair = self.config.goal_condition == "pair"
+            psi_goal = None if by_pair else self._psi(goal)
+            features["goal"] = (psi, phi_rows if psi_goal is None else psi_goal)
+            next_features["goal"] = (psi_next, phi_next if psi_goal is None else psi_goal)
+        if self._acts_on_examples:
+            assert initial_state is not None, "`extra_frames` asks for it"
+            start, example = self._psi(initial_state), self._examples(batch, self._phi(initial_state, goal))
+            features["analogy"], next_features["analogy"] = (psi, example, start), (psi_next, example, start)
+        total = torch.stack(list(losses.values())).sum()
+        return self.policy_output(batch, total, logs, features, next_features)
 
-    def _current_pairs(self, batch_size: int) -> int:
-        """Return how many pairs of a batch are (s_t, g)."""
-        return max(2, round(batch_size * (1 - self.config.p_initial_pair)))
+    def _encode(self, batch: Batch[Tensor]) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the trunk's features of s, g and s_0, from one pass over all."""
+        frames = [batch.state, batch.goal]
+        if self._acts_on_examples and batch.initial_state is not None:
+            frames.append(batch.initial_state)
+        if self.config.shared_trunk:
+            frames = self._trunk(torch.cat(frames)).split([len(frame) for frame in frames])
+        return frames[0], frames[1], frames[2] if len(frames) > 2 else None
+
+    def _examples(self, batch: Batch[Tensor], phi: Tensor) -> Tensor:
+        """Return φ of each group's example: its own pair (s_0, g), or that of its partner, the group beside it."""
+        if batch.has_partner is None:
+            return phi
+        chosen = torch.rand(len(phi), device=phi.device) < self.config.partners.probability
+        partner = phi.view(-1, 2, phi.shape[1]).flip(1).view(phi.shape)
+        return torch.where((chosen & batch.has_partner)[:, None], partner, phi)
+
+    def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
+        """Return ψ(s) beside φ(s, g) or ψ(g); for an analogy ψ(s), the bottleneck's code of φ(s_a, g_a), and ψ(s_0)."""
+        state, task, *start = (self._scaled(feature) for feature in features)
+        if policy == "analogy" and self.bottleneck is not None:
+            task = self.bottleneck(task)
+            task = self.bottleneck.add_noise(task) if noisy else task
+        return torch.cat([state, task, *start], -1)
+
+    @torch.no_grad()
+    def _no_grad_psi(self, features: Tensor) -> Tensor:
+        return self._psi(features)
+
+    def _target_phi(self, batch: Batch[Tensor], next_state: Tensor, goal: Tensor) -> Tensor:
+        """Return φ̄(s', g): of the target networks, or of φ itself."""
+        if self._target is None:
+            return self._phi(next_state, goal)
+        trunk, phi = self._target["trunk"], self._target["phi"]
+        return phi(trunk(batch.next_state), trunk(batch.goal))
 
     def _representation_losses(
-        self, batch: Batch[Tensor], phi: Tensor, phi_next: Tensor, psi: Tensor, psi_goal: Tensor
+        self, batch: Batch[Tensor], goal: Tensor, phi: Tensor, phi_next: Tensor, psi: Tensor
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Return L_φ, L_ψ and the decoders' losses on the rows whose pair is (s_t, g), and metrics to log."""
-        config, rows = self.config, len(phi)
-        goal, action, reward = batch.goal[:rows], batch.action[:rows], batch.reward[:rows]
+        """Return L_φ, L_ψ and the decoders' losses on the first transitions of the groups, and metrics to log."""
+        config, action = self.config, batch.first(batch.action)
         losses: dict[str, Tensor] = {}
         if self.reward_decoder is not None:
-            losses["reward_decoder_loss"] = self.reward_decoder.loss(phi, phi_next, reward)
+            losses["reward_decoder_loss"] = self.reward_decoder.loss(phi, phi_next, batch.reward)
         if self.dynamics is not None:
             losses["dynamics_loss"] = self.dynamics.loss(phi.detach(), phi_next, action)
             phi_next = self.dynamics.next(phi.detach(), action)
-        phi_losses, logs = metric_losses(config, phi, phi_next, action, reward, self.action_decoder)
+        phi_losses, logs = metric_losses(config, phi, phi_next, action, batch.reward, self.action_decoder)
         losses |= phi_losses
-        with torch.no_grad():
-            phi_goal = self._phi(goal, goal) if config.grounded else None
-        loss, psi_logs = psi_loss(phi, phi_goal, psi, psi_goal)
-        if config.relative_psi_loss:
-            loss = loss * (psi_logs["psi_unexplained"] / loss.detach().clamp_min(1e-12))
-        losses["psi_loss"] = config.psi_weight * loss
+        losses["psi_loss"], psi_logs = self._psi_loss(phi, psi, goal)
         return losses, {**logs, **psi_logs}
 
-    def encode_task(self, task: Tensor, *, noisy: bool = False) -> Tensor:
-        """Scale φ, or ψ(g) if the policy is conditioned on it, and pass it through the bottleneck."""
-        return self.bottleneck(self._scaled(task), noisy=noisy)
-
-    def encode_for_training(self, task: Tensor, actor_gradient: bool) -> tuple[Tensor, Tensor]:
-        # The noise comes last, so that actor and critic can share one pass through the bottleneck.
-        code = self.encode_task(task)
-        return self.bottleneck.add_noise(code if actor_gradient else self.encode_task(task.detach())), code
+    def _psi_loss(self, phi: Tensor, psi: Tensor, goal: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return L_ψ. The linear map of `linear_psi` is trained on a part of the groups, and nothing else is."""
+        config = self.config
+        if config.linear_psi:
+            phi, psi, goal = (rows[::LINEAR_PSI_EVERY] for rows in (phi, psi.detach(), goal))
+        with torch.no_grad():
+            phi_goal = self._phi(goal, goal) if config.grounded else None
+        psi_goal = self._no_grad_psi(goal) if config.linear_psi else self._psi(goal)
+        loss, logs = psi_loss(phi, phi_goal, self._arithmetic(psi), self._arithmetic(psi_goal))
+        if config.relative_psi_loss:
+            loss = loss * (logs["psi_unexplained"] / loss.detach().clamp_min(1e-12))
+        return config.psi_weight * loss, logs
 
     def after_step(self) -> None:
         """Update the target φ̄."""
         if self._target is not None:
-            soft_update(self._target, self._phi, self.config.tau)
+            soft_update(self._target["trunk"], self._trunk, self.config.tau)
+            soft_update(self._target["phi"], self._phi, self.config.tau)
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
-        """Return two groups: φ with its decoders and the bottleneck, and ψ."""
+        """Return two groups: φ with its decoders, the bottleneck and the shared trunk, and ψ."""
         config = self.config
-        heads = [self.reward_decoder, self.action_decoder, self.dynamics, self.bottleneck]
-        head_parameters = [parameter for head in heads if head is not None for parameter in head.parameters()]
-        phi = {"lr": config.phi_learning_rate, "weight_decay": config.phi_weight_decay}
-        psi = {"lr": config.psi_learning_rate, "weight_decay": config.psi_weight_decay}
+        of_psi = [*self._psi.parameters(), *self._arithmetic.parameters()]
+        excluded = {id(parameter) for parameter in of_psi}
+        of_phi = [value for value in self.parameters() if value.requires_grad and id(value) not in excluded]
         return [
-            {"params": [*self._phi.parameters(), *head_parameters], **phi},
-            {"params": list(self._psi.parameters()), **psi},
+            {"params": of_phi, "lr": config.phi_learning_rate, "weight_decay": config.phi_weight_decay},
+            {"params": of_psi, "lr": config.psi_learning_rate, "weight_decay": config.psi_weight_decay},
         ]
 
     # ---- acting ----------------------------------------------------------------------------------------------------
 
-    @property
-    def task_depends_on_state(self) -> bool:
-        """Only a policy trained on φ(s_t, g) alone needs the task's features at every step."""
-        return self.config.condition == "pair" and not self.config.p_initial_pair
+    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+        """Return the trunk's features of g, or ψ(g)."""
+        if not self._acts_on_goals:
+            return self.prepare_example(initial_state, initial_state, goal)
+        features = self._trunk(goal)
+        return (features if self.config.goal_condition == "pair" else self._psi(features),)
 
-    def state_features(self, state: Tensor) -> Tensor:
-        """Return ψ(s), scaled."""
-        return self._scaled(self._psi(state))
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        if not self._acts_on_goals:
+            return self.analogy_inputs(state, *prepared)
+        features, (task,) = self._trunk(state), prepared
+        if self.config.goal_condition == "pair":
+            task = self._phi(features, task)
+        return self.inputs("goal", self._psi(features), task)
 
-    def goal_features(self, initial_state: Tensor, state: Tensor, goal: Tensor) -> Tensor:
-        """Return the features of φ(s_0, g), of φ(s, g), or of ψ(g)."""
-        if self.config.condition == "goal":
-            return self.encode_task(self._psi(goal))
-        return self.encode_task(self._phi(state if self.task_depends_on_state else initial_state, goal))
+    def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
+        """Return φ(s_a, g_a) and ψ(s_0).
 
-    def analogy_features(self, initial_state: Tensor, state: Tensor, example: tuple[Tensor, Tensor]) -> Tensor:
-        """Return the features of φ(s_a, g_a), or of the goal ψ(s_0) + φ(s_a, g_a) - φ(g_a, g_a) for π(ψ(s), ψ(g))."""
-        phi = self._phi(*example)
-        if self.config.condition == "pair":
-            return self.encode_task(phi)
-        origin = self._phi(example[1], example[1]) if self.config.grounded else 0.0
-        return self.encode_task(self._psi(initial_state) + phi - origin)
+        For a policy for goals, return φ(s_a, g_a), or the goal ψ(s_0) + φ(s_a, g_a) - φ(g_a, g_a) for π(ψ(s), ψ(g)).
+        """
+        before, after = self._trunk(before), self._trunk(after)
+        phi = self._phi(before, after)
+        if self.config.goal_condition == "pair" and not self._acts_on_examples:
+            return (phi,)
+        start = self._psi(self._trunk(initial_state))
+        if self._acts_on_examples:
+            return phi, start
+        return (start + phi - (self._phi(after, after) if self.config.grounded else 0.0),)
+
+    def analogy_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        return self.inputs("analogy", self._psi(self._trunk(state)), *prepared)
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:
-        return self._phi(state, goal)
+        return self._phi(self._trunk(state), self._trunk(goal))
 
     @torch.no_grad()
     def psi(self, state: Tensor) -> Tensor:
-        return self._psi(state)
+        """Return ψ(s) of L_ψ, in which ψ(g) - ψ(s) approximates φ(s, g) - φ(g, g)."""
+        return self._arithmetic(self._psi(self._trunk(state)))
 
     def _scaled(self, embedding: Tensor) -> Tensor:
         """Return an embedding on the policy's scale, which does not depend on the metric's."""

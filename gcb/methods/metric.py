@@ -29,8 +29,8 @@ class MetricConfig(MethodConfig):
     it, tasks of equal length coincide."""
     phi_weight: float = 10.0
     """Weight of L_φ, 1 in the paper; scaled by 1 - γ, distances and their errors are small."""
-    tau: float | None = 0.01
-    """Rate at which the target φ̄ follows φ, per step; None for the paper's stop-gradient of φ itself."""
+    tau: float | None = None
+    """Rate at which a target φ̄ follows φ, per step; None for a stop-gradient of φ itself, as in the paper."""
 
     intervals: ClassVar = {
         "metric_discount": "(0, 1)",

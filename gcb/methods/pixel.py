@@ -25,7 +25,7 @@ class Pixel(StateMethod):
     # Without augmentation by definition: with it, it would be RAD.
     presets: ClassVar = {
         "paper": StateMethod.presets["paper"],
-        "laptop": {"random_shift": 0},
-        "laptop_video": {"random_overlay": 0.0, "horizontal_flip": False},
+        "laptop": {"random_shift": 0, "horizontal_flip": False},
+        "laptop_video": {"random_overlay": 0.0},
         "smoke": {**StateMethod.presets["smoke"], "random_shift": 0},
     }

@@ -5,10 +5,12 @@ probabilities of success and lie in [0, 1].
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from gcb.errors import GCBError
 from gcb.models.losses import expectile_loss
@@ -28,6 +30,9 @@ class IQLConfig:
     """β in exp(A / β): the smaller, the greedier; inf gives all actions the same weight (behaviour cloning)."""
     max_weight: float = 100.0
     """Upper bound of the weight exp(A / β)."""
+    distillation: float = 0.5
+    """How much the policy for analogies imitates the mean action of the policy for goals in place of the data's action,
+    which has noise: 0 for not at all."""
     tau: float = 0.005
     """Rate at which the target critics follow the critics, per step."""
     hidden: int = 256
@@ -41,74 +46,150 @@ class IQLConfig:
 
     def __post_init__(self) -> None:
         check_fields(self, "iql.", discount="(0, 1)", expectile="(0, 1)", tau="(0, 1]", temperature="(0, inf]")
-        check_fields(self, "iql.", max_weight="(0, inf]", hidden="[1, inf)", fixed_std="(0, inf)")
+        check_fields(
+            self, "iql.", max_weight="(0, inf]", hidden="[1, inf)", fixed_std="(0, inf)", distillation="[0, 1)"
+        )
         if not self.log_std_min < self.log_std_max:
             raise GCBError(f"iql.log_std_min is {self.log_std_min}; it must be below log_std_max, {self.log_std_max}.")
 
 
 @dataclass(frozen=True)
 class Transition:
-    """A batch of transitions as vectors: the inputs are features of (state, task), side by side."""
+    """A batch of transitions as vectors: B rows in G groups of equal size (see `gcb.data.Batch`).
 
-    actor_inputs: Tensor
-    inputs: Tensor
-    next_inputs: Tensor
+    The inputs are features of state and task side by side, by policy: one policy for each way of giving a task.
+    """
+
+    actor_inputs: Mapping[str, Tensor]
+    """(B, inputs)."""
+    inputs: Mapping[str, Tensor]
+    """(B, inputs): for values and critics."""
+    next_inputs: Mapping[str, Tensor]
+    """(G, inputs): at the next state of each group's first transition."""
     action: Tensor
+    """(B, actions)."""
+    final: Tensor
+    """(B,) bool: the task is done in this state, and there is no action; never in the first row of a group."""
     reward: Tensor
+    """(G,)."""
     terminal: Tensor
+    """(G,)."""
+
+    def first(self, rows: Tensor) -> Tensor:
+        """Return the first row of each group."""
+        return rows[:: len(rows) // len(self.reward)]
 
 
 class IQL(nn.Module):
-    """Actor, twin critics with target networks, and value, with their three losses."""
+    """Policies, and twin critics with target networks, with their losses.
 
-    def __init__(self, config: IQLConfig, inputs: int, actions: int):
+    The critics see the inputs of the first policy; the advantages weight the actions of all policies alike, because the
+    value of an action does not depend on how the task was given.
+    """
+
+    def __init__(self, config: IQLConfig, inputs: Mapping[str, int], actions: int, history: Mapping[str, int]):
+        """`inputs` is the number of inputs of each policy; its actor does not see the last `history` of them."""
         super().__init__()
-        self.config = config
-        width = config.hidden
-        self.value = mlp([inputs, width, width, 1])
-        self.critics = nn.ModuleList(mlp([inputs + actions, width, width, 1]) for _ in range(2))
-        self.targets = nn.ModuleList(mlp([inputs + actions, width, width, 1]) for _ in range(2))
+        self.config, width = config, config.hidden
+        self.policies = nn.ModuleDict(
+            {name: Policy(config, size, actions, history.get(name, 0)) for name, size in inputs.items()}
+        )
+        self._critic_of = next(iter(inputs))
+        sizes = [inputs[self._critic_of] + actions, width, width, 1]
+        self.critics = nn.ModuleList(mlp(sizes) for _ in range(2))
+        self.targets = nn.ModuleList(mlp(sizes) for _ in range(2))
         self.targets.load_state_dict(self.critics.state_dict())
         self.targets.requires_grad_(False)
-        self.actor = Actor(config, inputs, actions)
+
+    def policy(self, name: str) -> "Policy":
+        """Return a policy by name; if there is only one, it serves every way of giving a task."""
+        policy = self.policies[name if name in self.policies else self._critic_of]
+        assert isinstance(policy, Policy)
+        return policy
 
     def losses(self, batch: Transition) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Return the three losses by name, and metrics to log.
+        """Return the losses by name, and metrics to log.
 
         Their sum can be minimised in one step: each loss has gradients in its own network only (and in the features,
         where these carry one).
         """
         value_loss, value, advantage = self.value_loss(batch)
-        critic_loss = self.critic_loss(batch)
         actor_loss, weight = self.actor_loss(batch, advantage)
-        losses = {"value_loss": value_loss, "critic_loss": critic_loss, "actor_loss": actor_loss}
+        losses = {
+            "value_loss": value_loss,
+            "critic_loss": self.critic_loss(batch),
+            "actor_loss": actor_loss,
+            "done_loss": self.done_loss(batch),
+        }
         logs = {"value": value.mean(), "advantage_std": advantage.std(), "weight": weight.mean()}
         return losses, logs
 
     def value_loss(self, batch: Transition) -> tuple[Tensor, Tensor, Tensor]:
-        """IQL's Eq. 5: V(s) regresses an upper expectile of the target critics' Q(s, a). Also returns V and Q - V."""
+        """IQL's Eq. 5: V(s) regresses an upper expectile of the target critics' Q(s, a). Also returns V and Q - V.
+
+        The values of all policies regress the same Q.
+        """
         with torch.no_grad():
-            inputs = torch.cat([batch.inputs, batch.action], dim=-1)
+            inputs = torch.cat([batch.inputs[self._critic_of], batch.action], dim=-1)
             target = torch.minimum(*(critic(inputs).squeeze(-1) for critic in self.targets))
-        value = self.value(batch.inputs).squeeze(-1)
-        return expectile_loss(target - value, self.config.expectile), value.detach(), (target - value).detach()
+        values = {name: self.policy(name).value(inputs).squeeze(-1) for name, inputs in batch.inputs.items()}
+        # Final states have no action, and so no Q: their difference counts as 0.
+        differences = [(target - value).masked_fill(batch.final, 0.0) for value in values.values()]
+        losses = [expectile_loss(difference, self.config.expectile) for difference in differences]
+        return torch.stack(losses).sum(), values[self._critic_of].detach(), differences[0].detach()
 
     def critic_loss(self, batch: Transition) -> Tensor:
         """IQL's Eq. 6: both Q(s, a) regress r + γ V(s'); a terminal transition has no V(s'), a time-out has one."""
         with torch.no_grad():
-            next_value = self.value(batch.next_inputs).squeeze(-1)
+            next_value = self.policy(self._critic_of).value(batch.next_inputs[self._critic_of]).squeeze(-1)
             target = batch.reward + self.config.discount * (~batch.terminal) * next_value
-        inputs = torch.cat([batch.inputs, batch.action], dim=-1)
+        inputs = torch.cat([batch.first(batch.inputs[self._critic_of]), batch.first(batch.action)], dim=-1)
         return torch.stack([(critic(inputs).squeeze(-1) - target).square().mean() for critic in self.critics]).sum()
 
     def actor_loss(self, batch: Transition, advantage: Tensor) -> tuple[Tensor, Tensor]:
-        """IQL's Eq. 7: -log π(a | s), weighted by min(exp(A / β), max_weight). Also returns the weights."""
+        """IQL's Eq. 7: -log π(a | s), weighted by min(exp(A / β), max_weight). Also returns the weights.
+
+        The first policy learns from the data; the others learn in part from the first (`distillation`).
+        """
         weight = (advantage / self.config.temperature).exp().clamp(max=self.config.max_weight)
-        return -(weight * self.actor.log_likelihood(batch.actor_inputs, batch.action)).mean(), weight
+        share, teacher, losses = self.config.distillation, None, []
+        for name, inputs in batch.actor_inputs.items():
+            actor = self.policy(name).actor
+            mean = actor.mean_action(inputs)
+            loss = -actor.log_likelihood(mean, batch.action)
+            if teacher is not None and share:
+                loss = (1 - share) * loss + share * actor.scaled_error(mean, teacher)
+            teacher = mean.detach() if teacher is None else teacher
+            losses.append(loss)
+        return (weight * torch.stack(losses).sum(0).masked_fill(batch.final, 0.0)).mean(), weight
+
+    def done_loss(self, batch: Transition) -> Tensor:
+        """Binary cross-entropy of whether the state is final, for each policy."""
+        label = batch.final.float()
+        losses = [
+            functional.binary_cross_entropy_with_logits(self.policy(name).done(inputs).squeeze(-1), label)
+            for name, inputs in batch.actor_inputs.items()
+        ]
+        return torch.stack(losses).sum()
 
     def after_step(self) -> None:
         """Update the target critics."""
         soft_update(self.targets, self.critics, self.config.tau)
+
+
+class Policy(nn.Module):
+    """What acts on one kind of inputs: an actor, its value V, and the logit of whether the task is done.
+
+    The last `history` inputs tell what was before. To know whether the task is done one must know what has changed; the
+    actor does not see them, for what to do follows from the present.
+    """
+
+    def __init__(self, config: IQLConfig, inputs: int, actions: int, history: int = 0):
+        super().__init__()
+        width = config.hidden
+        self.actor = Actor(config, inputs - history, actions)
+        self.value = mlp([inputs, width, width, 1])
+        self.done = mlp([inputs, width, 1])
 
 
 class Actor(nn.Module):
@@ -116,24 +197,31 @@ class Actor(nn.Module):
 
     def __init__(self, config: IQLConfig, inputs: int, actions: int):
         super().__init__()
-        self._fixed_std = config.fixed_std
+        self._fixed_std, self._inputs = config.fixed_std, inputs
         self._bounds = (config.log_std_min, config.log_std_max)
         self.mean = mlp([inputs, config.hidden, config.hidden, actions])
         self.log_std = nn.Parameter(torch.zeros(actions), requires_grad=config.fixed_std is None)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the mean action, clipped to [-1, 1]."""
-        return self.mean(inputs).clamp(-1.0, 1.0)
+        return self.mean_action(inputs).clamp(-1.0, 1.0)
+
+    def mean_action(self, inputs: Tensor) -> Tensor:
+        """Return the mean action; of more inputs than the actor has, it sees the first."""
+        return self.mean(inputs[:, : self._inputs])
 
     def sample(self, inputs: Tensor, noise: Tensor) -> Tensor:
         """Return actions sampled from the policy, clipped to [-1, 1]; `noise` is standard normal, or scaled down."""
-        return (self.mean(inputs) + self._log_std().exp() * noise).clamp(-1.0, 1.0)
+        return (self.mean_action(inputs) + self._log_std().exp() * noise).clamp(-1.0, 1.0)
 
-    def log_likelihood(self, inputs: Tensor, action: Tensor) -> Tensor:
-        """Return log π(a | inputs) without its constant."""
+    def log_likelihood(self, mean: Tensor, action: Tensor) -> Tensor:
+        """Return log π(a | s) without its constant, given the policy's mean action in s."""
         log_std = self._log_std()
-        standardised = (action - self.mean(inputs)) / log_std.exp()
-        return -(0.5 * standardised.square() + log_std).sum(-1)
+        return -(0.5 * ((action - mean) / log_std.exp()).square() + log_std).sum(-1)
+
+    def scaled_error(self, mean: Tensor, target: Tensor) -> Tensor:
+        """Return half the squared distance of the policy's mean action to a target, in standard deviations."""
+        return 0.5 * ((target - mean) / self._log_std().detach().exp()).square().sum(-1)
 
     def _log_std(self) -> Tensor:
         if self._fixed_std is None:

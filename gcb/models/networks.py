@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import Literal, TypeVar
 
 import torch
@@ -77,24 +78,41 @@ def encoder(name: str, observation: tuple[int, ...], size: int, *, stacked: int 
 
     uint8 images (height, width, channels) go through convolutions, vectors (size,) through a perceptron.
     """
+    trunk = make_trunk(name, observation, stacked)
+    return Encoder(trunk, StateHead(trunk.shape, size, norm))
+
+
+def make_trunk(name: str, observation: tuple[int, ...], stacked: int = 1) -> "ImageTrunk | VectorTrunk":
+    """Return the first layers of an encoder, whose features several heads can share."""
     if len(observation) == 1:
-        return VectorEncoder(observation[0] * stacked, size, norm)
+        return VectorTrunk(observation[0] * stacked)
     if len(observation) != 3:
         raise GCBError(f"Observations have shape {observation}; accepted: (height, width, channels) or (size,).")
     if name not in ENCODERS:
         raise GCBError(f"Unknown encoder {name!r}; choose one of {', '.join(ENCODERS)}.")
     height, width, channels = observation
-    return ImageEncoder(ENCODERS[name], (height, width, channels * stacked), size, norm)
+    return ImageTrunk(ENCODERS[name], (height, width, channels * stacked))
 
 
-class ImageEncoder(nn.Module):
-    """Convolutions, a linear layer and an optional layer norm. Takes uint8 (batch, height, width, channels).
+class Encoder(nn.Module):
+    """A trunk and a head. Observations to be stacked are separate arguments."""
+
+    def __init__(self, trunk: nn.Module, head: nn.Module):
+        super().__init__()
+        self.trunk, self.head = trunk, head
+
+    def forward(self, *observations: Tensor) -> Tensor:
+        return self.head(self.trunk(*observations))
+
+
+class ImageTrunk(nn.Module):
+    """Convolutions of uint8 images (batch, height, width, channels). Returns feature maps of `shape`.
 
     A batch of height × width × channels bytes *is* a channels-last batch of channels × height × width: the only copy is
     the conversion to floating point. Pixels are scaled to [-.5, .5] through the first layer's weights, not one by one.
     """
 
-    def __init__(self, layers: Sequence[Convolution], shape: tuple[int, int, int], size: int, norm: bool):
+    def __init__(self, layers: Sequence[Convolution], shape: tuple[int, int, int]):
         super().__init__()
         height, width, channels = shape
         convolutions: list[nn.Conv2d] = []
@@ -105,19 +123,15 @@ class ImageEncoder(nn.Module):
             if min(height, width) < 1:
                 raise GCBError(f"Images of {shape[0]}×{shape[1]} pixels are too small for this encoder.")
         self.convolutions = nn.ModuleList(convolutions)
-        for parameter in self.convolutions.parameters():
-            if parameter.ndim == 4:
-                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
-        self.linear = nn.Linear(channels * height * width, size)
-        self.norm = nn.LayerNorm(size) if norm else nn.Identity()
+        _store_channels_last(self.convolutions)
+        self.shape: tuple[int, ...] = (channels, height, width)
 
     def forward(self, *images: Tensor) -> Tensor:
-        """Encode images; those to be stacked are separate arguments."""
         # In place: a copy of the largest activations would cost a quarter of the forward pass.
         hidden = self._first_layer(images).relu_()
         for layer in self.convolutions[1:]:
             hidden = layer(hidden).relu_()
-        return self.norm(self.linear(hidden.flatten(1))).float()
+        return hidden
 
     def _first_layer(self, images: Sequence[Tensor]) -> Tensor:
         """Return the first convolution of the stacked images as a sum over them: half the cost of stacking a copy.
@@ -138,15 +152,61 @@ class ImageEncoder(nn.Module):
         return sums[0]
 
 
-class VectorEncoder(nn.Module):
+class VectorTrunk(nn.Module):
     """A perceptron for vector observations."""
 
-    def __init__(self, inputs: int, size: int, norm: bool):
+    def __init__(self, inputs: int):
         super().__init__()
-        self.layers = mlp([inputs, 256, 256, size], final_norm=norm)
+        self.layers = nn.Sequential(mlp([inputs, 256, 256]), nn.ReLU())
+        self.shape: tuple[int, ...] = (256,)
 
     def forward(self, *vectors: Tensor) -> Tensor:
-        return self.layers(torch.cat(vectors, dim=-1).float()).float()
+        return self.layers(torch.cat(vectors, dim=-1).float())
+
+
+class StateHead(nn.Module):
+    """A linear layer over a trunk's features, and an optional layer norm."""
+
+    def __init__(self, shape: tuple[int, ...], size: int, norm: bool):
+        super().__init__()
+        self.linear = nn.Linear(prod(shape), size)
+        self.norm = nn.LayerNorm(size) if norm else nn.Identity()
+
+    def forward(self, features: Tensor) -> Tensor:
+        if features.ndim == 4:
+            features = features.permute(0, 2, 3, 1)  # the order in memory: flattening copies nothing
+        return self.norm(self.linear(features.flatten(1))).float()
+
+
+class PairHead(nn.Module):
+    """Fuses a trunk's features of two observations into one vector.
+
+    Feature maps keep where things are: a 1×1 and a 3×3 convolution over both maps compare what is at the same place
+    before a linear layer looks at all places. Vectors go through a hidden layer instead.
+    """
+
+    def __init__(self, shape: tuple[int, ...], size: int, norm: bool):
+        super().__init__()
+        channels, *sides = shape
+        if not sides:
+            self.fuse: nn.Module = nn.Sequential(nn.Linear(2 * channels, channels), nn.ReLU())
+        else:
+            padding = 0 if min(sides) >= 3 else 1
+            first, second = nn.Conv2d(2 * channels, channels, 1), nn.Conv2d(channels, channels, 3, padding=padding)
+            self.fuse = nn.Sequential(first, nn.ReLU(inplace=True), second, nn.ReLU(inplace=True))
+            _store_channels_last(self.fuse)
+            sides = [side - 2 + 2 * padding for side in sides]
+        self.head = StateHead((channels, *sides), size, norm)
+
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        return self.head(self.fuse(torch.cat([first, second], dim=1)))
+
+
+def _store_channels_last(module: nn.Module) -> None:
+    """Store convolution weights in the memory layout of the images."""
+    for parameter in module.parameters():
+        if parameter.ndim == 4:
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
 
 # ---- decoders ------------------------------------------------------------------------------------------------------

@@ -18,10 +18,13 @@ import yaml
 
 import gcb
 from gcb.analysis.analyse import ANALYSIS_DIR, FIGURES, NUMBERS, read_figure
+from gcb.envs.spec import DEFAULT_MODES
 from gcb.errors import GCBError
 from gcb.report import success
 from gcb.report.charts import curve_chart
-from gcb.report.run_groups import RunGroup, RunRecord, differing_settings, group_runs, read_runs
+from gcb.report.paired import compare, default_reference
+from gcb.report.paired_table import caption, table_headings, table_rows
+from gcb.report.run_groups import RunGroup, RunRecord, differing_settings, group_by_env, group_runs, read_runs
 from gcb.report.table import MODE_NAMES
 from gcb.report.text_tables import NONE, analysis_tables
 from gcb.runs.run_dir import VIDEOS
@@ -30,7 +33,7 @@ from gcb.utils.files import explain_os_errors, write_atomically
 from gcb.utils.progress import duration
 
 CURVES = {
-    "Success during training": {"eval_goal": "goal image", "eval_strict": "strict analogy"},
+    "Success during training": {f"eval_{mode}": MODE_NAMES[mode] for mode in DEFAULT_MODES},
     "Losses": {
         "representation_loss": "representation",
         "actor_loss": "policy",
@@ -86,12 +89,15 @@ def render(groups: Sequence[RunGroup], title: str, command: str, when: datetime)
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["data_uri"] = _data_uri
+    success_columns, success_rows = success.success_table(groups)
     return environment.get_template("report.html").render(
         title=title,
         groups=groups,
         overview=success.overview(groups),
-        success_rows=success.success_rows(groups),
+        success_columns=success_columns,
+        success_rows=success_rows,
         warnings=success.stale_evaluations(groups),
+        paired=_paired(groups),
         paper_rows=success.paper_rows(groups),
         analyses=[_analysis(group) for group in groups],
         videos=[(group.label, files) for group in groups if (files := _videos(group))],
@@ -101,6 +107,21 @@ def render(groups: Sequence[RunGroup], title: str, command: str, when: datetime)
         run_rows=[_provenance(record) for group in groups for record in group.records],
         facts=_facts(command, when),
     )
+
+
+def _paired(groups: Sequence[RunGroup]) -> dict[str, Any] | None:
+    """Return the table of paired differences with its caption and notes; None if there is only one method."""
+    if len({group.method for group in groups}) < 2:
+        return None
+    by_env = group_by_env([record for group in groups for record in group.records])
+    comparison = compare(by_env, default_reference(by_env))
+    return {
+        "reference": comparison.reference,
+        "columns": table_headings(comparison),
+        "rows": table_rows(comparison),
+        "caption": caption(comparison) if comparison.rows else [],
+        "notes": comparison.notes,
+    }
 
 
 def _analysis(group: RunGroup) -> dict[str, Any]:

@@ -2,23 +2,23 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gcb.analysis.analyse import read_numbers
-from gcb.envs.spec import ENV_IDS
 from gcb.errors import GCBError
-from gcb.report.table import Cell
-from gcb.runs.run_dir import Checkpoint, Run, read_results
+from gcb.report.rows import parse_run_name
+from gcb.report.table import ENV_NAMES, Cell, method_name
+from gcb.runs.run_dir import RECORD, Checkpoint, Run, read_results
 from gcb.training.loggers import read_metrics
 from gcb.utils.dataclass_io import to_dict
-from gcb.utils.statistics import Rate
+from gcb.utils.statistics import Criterion, Rate
 
-ENV_NAMES = {env_id: name for name, env_id in ENV_IDS.items()}
 ENV_TITLES = {"drawer": "Drawer", "button_drawer": "Button and Drawer"}
 EXECUTION_SETTINGS = {
     *("seed", "device", "threads", "preload", "compile", "tensorboard", "wandb", "log_every", "checkpoint_every"),
@@ -75,16 +75,17 @@ class RunRecord:
     def env_title(self) -> str:
         return ENV_TITLES.get(self.env, self.env) + (" + video" if self.video else "")
 
-    def rate(self, mode: str, task: str | None = None, *, at_end: bool = False) -> Rate | None:
-        """Return the success rate in a mode, in one task or in all; None if it was not evaluated."""
+    def rate(self, mode: str, task: str | None = None, *, criterion: Criterion = "any_step") -> Rate | None:
+        """Return the success rate in a mode, in one task or in all; None if it was not measured."""
         result = self.results.get(mode)
         if result is None:
             return None
         try:
             rates = result["all"] if task is None else result["tasks"].get(task)
-            rate = None if rates is None else rates["at_end" if at_end else "any_step"]
-            return None if rate is None else Rate(int(rate["successes"]), int(rate["of"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if rates is None or (criterion == "declared" and criterion not in rates):  # older evaluations lack it
+                return None
+            return Rate(int(rates[criterion]["successes"]), int(rates[criterion]["of"]))
+        except (KeyError, TypeError, ValueError, AttributeError, GCBError) as error:
             raise GCBError(f"{self.run.path / 'eval.json'}: {mode} is damaged ({error!r})") from error
 
     def tasks(self, mode: str) -> list[str]:
@@ -111,9 +112,14 @@ class RunGroup:
     def method(self) -> str:
         return self.first.run.config.method
 
-    def cell(self, mode: str, task: str | None = None, *, at_end: bool = False) -> Cell | None:
-        """Return the success rates of all seeds; None if none was evaluated."""
-        rates = (record.rate(mode, task, at_end=at_end) for record in self.records)
+    @property
+    def name(self) -> str:
+        """The method, with the variant if there is one."""
+        return method_name(self.method, self.variant)
+
+    def cell(self, mode: str, task: str | None = None, *, criterion: Criterion = "any_step") -> Cell | None:
+        """Return the success rates of all seeds; None if none was measured."""
+        rates = (record.rate(mode, task, criterion=criterion) for record in self.records)
         evaluated = tuple(rate for rate in rates if rate is not None and rate.trials)
         return Cell(evaluated) if evaluated else None
 
@@ -134,6 +140,18 @@ class RunGroup:
 
         half = t.ppf(0.975, len(seeds) - 1) * table.std(axis=0, ddof=1) / np.sqrt(len(seeds))
         return np.array(steps), table.mean(axis=0), half
+
+
+def find_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Return the runs among these directories and directly inside them."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        inside = sorted(record.parent for record in path.glob(f"*/{RECORD}"))
+        runs = [path] if (path / RECORD).is_file() else inside
+        if not runs:
+            raise GCBError(f"{path} has no runs; accepted: a run, or a directory of runs such as DIR/runs of a sweep")
+        found += runs
+    return found
 
 
 def read_runs(paths: Sequence[str | os.PathLike[str]]) -> list[RunRecord]:
@@ -158,6 +176,17 @@ def group_runs(records: Sequence[RunRecord]) -> list[RunGroup]:
     return [RunGroup(*fields) for fields in zip(members, _labels(firsts, variants), variants, colours, strict=True)]
 
 
+def group_by_env(records: Sequence[RunRecord]) -> list[RunGroup]:
+    """Group the runs of each environment on their own; variants have their names in sweeps, as in tables.
+
+    Elsewhere, and where two groups of a method would have the same name, settings distinguish them, or else the path.
+    """
+    by_env: dict[tuple[str, bool], list[RunRecord]] = {}
+    for record in records:
+        by_env.setdefault((record.env, record.video), []).append(record)
+    return [group for members in by_env.values() for group in _with_table_variants(group_runs(members))]
+
+
 def differing_settings(records: Sequence[RunRecord]) -> list[str]:
     """Return the names of settings that affect what is learned and in which runs differ."""
     names = dict.fromkeys(name for record in records for name in record.settings if name not in EXECUTION_SETTINGS)
@@ -176,6 +205,24 @@ def _variant(record: RunRecord, records: Sequence[RunRecord]) -> str:
     if len(names) > MAX_SETTINGS_IN_LABEL:
         return record.name
     return ", ".join(f"{name.removeprefix('method_config.')} {record.settings.get(name)}" for name in names)
+
+
+def _with_table_variants(groups: Sequence[RunGroup]) -> list[RunGroup]:
+    """Give every group the first of its possible variants that no other group of the method has."""
+
+    def variant(group: RunGroup) -> str:
+        method = [other for other in groups if other.method == group.method]
+        choices = (_sweep_variant, attrgetter("variant"), attrgetter("first.run.path"))
+        found = (choice for choice in choices if [choice(other) for other in method].count(choice(group)) == 1)
+        return str(next(found)(group))
+
+    return [replace(group, variant=variant(group)) for group in groups]
+
+
+def _sweep_variant(group: RunGroup) -> str:
+    """Return the variant in the run's name if it is a sweep's, else the settings that distinguish the group."""
+    parts = parse_run_name(group.first.name, group.method, group.first.seed)
+    return group.variant if parts is None else parts[2]
 
 
 def _labels(records: Sequence[RunRecord], variants: Sequence[str]) -> list[str]:

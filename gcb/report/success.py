@@ -7,6 +7,8 @@ from gcb.envs.spec import MODES
 from gcb.report.paper import COLUMNS, TABLE_1, table_1_cell, table_1_row
 from gcb.report.run_groups import RunGroup, learned_settings
 from gcb.report.table import MODE_NAMES, Cell, Column
+from gcb.report.text_tables import NONE
+from gcb.utils.statistics import CRITERIA, Criterion
 
 
 class Mark(NamedTuple):
@@ -49,19 +51,24 @@ def paper_rows(groups: Sequence[RunGroup]) -> list[PaperRow]:
     return [_paper_row(name, row) for name, rows in (*known, *other) for row in rows]
 
 
-def success_rows(groups: Sequence[RunGroup]) -> list[tuple[str, ...]]:
-    """Return rows of label, mode, task, success at any step and at the end, seeds × episodes."""
+def success_table(groups: Sequence[RunGroup]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and rows: label, mode, task, success by each criterion that was measured, seeds × episodes."""
+    criteria: list[Criterion] = [
+        criterion
+        for criterion in CRITERIA
+        if any(group.cell(mode, criterion=criterion) for group in groups for mode in MODES)
+    ]
     rows = []
     for group in groups:
         for mode in MODES:
             tasks = sorted({task for record in group.records for task in record.tasks(mode)})
             for task in (None, *(tasks if len(tasks) > 1 else ())):
-                any_step, at_end = group.cell(mode, task), group.cell(mode, task, at_end=True)
-                if any_step and at_end:
-                    episodes = f"{len(any_step.rates)} × {any_step.rates[0].trials:,}"
+                if any_step := group.cell(mode, task):
                     name = (group.label, MODE_NAMES[mode], task or "all tasks")
-                    rows.append((*name, str(any_step), str(at_end), episodes))
-    return rows
+                    rates = (_success(group, mode, task, criterion) for criterion in criteria)
+                    rows.append((*name, *rates, f"{len(any_step.rates)} × {any_step.rates[0].trials:,}"))
+    headings = ("agent", "task given by", "task", *(CRITERIA[criterion] for criterion in criteria), "seeds × episodes")
+    return headings, rows
 
 
 def stale_evaluations(groups: Sequence[RunGroup]) -> list[str]:
@@ -74,6 +81,12 @@ def stale_evaluations(groups: Sequence[RunGroup]) -> list[str]:
             steps = " and ".join(f"{step:,}" for step in evaluated)
             warnings.append(f"{record.name} was evaluated at step {steps}, but is now at step {step:,}.")
     return warnings
+
+
+def _success(group: RunGroup, mode: str, task: str | None, criterion: Criterion) -> str:
+    """Return a success rate as text, or a dash if it was not measured for all seeds that were evaluated."""
+    cell, evaluated = group.cell(mode, task, criterion=criterion), group.cell(mode, task)
+    return str(cell) if cell and evaluated and len(cell.rates) == len(evaluated.rates) else NONE
 
 
 def _interval(cell: Cell) -> tuple[float, float]:

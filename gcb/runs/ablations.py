@@ -5,6 +5,7 @@ Most are those of the paper's appendix: `figure` is the label in the paper's sou
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from gcb.errors import GCBError, lookup
@@ -18,7 +19,7 @@ class Ablation:
 
     name: str
     figure: str
-    """Label of the paper's figure, or "components" for ablations that are not in the paper."""
+    """Label of the paper's figure, or "components" and "partners" for ablations that are not in the paper."""
     description: str
     env: str
     """Environment of the experiment: "drawer" or "button_drawer"."""
@@ -51,13 +52,23 @@ _ALL = (
     _ablation("deterministic_dynamics", "ablatedynamics", f"{_MODEL}: deterministic", dynamics="deterministic"),
     _ablation("probabilistic_dynamics", "ablatedynamics", f"{_MODEL}: Gaussian", dynamics="probabilistic"),
     _ablation("ensemble_dynamics", "ablatedynamics", f"{_MODEL}: ensemble of five", dynamics="ensemble"),
+    _ablation("separate_encoders", "components", "φ with an encoder of its own for stacked images", shared_trunk=False),
+    _ablation("only_analogy_policy", "components", "one policy, on the bottleneck's code", policies="analogy"),
+    _ablation("goal_embedding", "components", "by goal π(ψ(s), ψ(g)), as in the paper", goal_condition="goal"),
+    _ablation(
+        "no_partners", "partners", "no partners: every example is the episode's own", partners={"source": "none"}
+    ),
+    _ablation("pixel_partners", "partners", "partners by pixels instead of the metric", partners={"source": "pixels"}),
+    _ablation("random_partners", "partners", "partners by chance", partners={"source": "random"}),
     _ablation("no_phi_loss", "components", "no L_φ", phi_weight=0.0),
     _ablation("no_psi_loss", "components", "no L_ψ", psi_weight=0.0),
+    _ablation("psi_gradient", "components", "L_ψ trains ψ itself, as in the paper", linear_psi=False),
     _ablation("no_policy_distance", "components", "metric of rewards only", policy_distance_weight=0.0),
-    _ablation("no_bottleneck", "components", "policy conditioned on φ without a bottleneck", bottleneck_dim=None),
-    _ablation("no_target", "components", "stop-gradient instead of a target network", tau=None),
-    _ablation("current_pair", "components", "trained on φ(s_t, g) only, as in the paper", p_initial_pair=0.0),
-    Ablation("no_absorbing", "components", "no absorbing samples at the goal", "button_drawer", {"p_absorbing": 0.0}),
+    _ablation("no_bottleneck", "components", "analogy policy on φ without a bottleneck", bottleneck_dim=None),
+    _ablation("target_network", "components", "target network φ̄ instead of a stop-gradient", tau=0.01),
+    Ablation(
+        "unweighted", "components", "actions without advantage weights", "button_drawer", {"iql": {"temperature": inf}}
+    ),
 )
 
 ABLATIONS: dict[str, Ablation] = {ablation.name: ablation for ablation in _ALL}

@@ -34,7 +34,7 @@ from gcb.runs.dataset_record import DatasetRecord
 from gcb.utils.dataclass_io import differences, from_dict, to_dict
 from gcb.utils.files import explain_os_errors, read_json, read_yaml, write_atomically, write_json
 
-FORMAT, VERSION = "gcb-run", 2
+FORMAT, VERSION = "gcb-run", 3
 CONFIG, RECORD, CHECKPOINT = "config.yaml", "run.json", "checkpoint.json"
 METRICS, EVAL, VIDEOS = "metrics.jsonl", "eval.json", "videos"
 READ_ATTEMPTS = 5

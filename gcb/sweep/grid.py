@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
 from gcb.data import CollectConfig
-from gcb.envs.spec import ENV_IDS, MODES
+from gcb.envs.spec import DEFAULT_MODES, ENV_IDS, MODES, Mode
 from gcb.errors import GCBError
 from gcb.methods import method_named
 from gcb.runs.config import make_config
@@ -62,7 +62,7 @@ class Grid:
     """Side of their images in pixels."""
     episodes: int = 200
     """Evaluation episodes in each mode."""
-    modes: tuple[Literal["goal", "strict", "loose"], ...] = ("goal", "strict")
+    modes: tuple[Mode, ...] = DEFAULT_MODES
     """Evaluation modes; those that a method does not support are NA."""
     eval_seed: int = 0
     """Seed of the evaluation episodes."""

@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from gcb.errors import GCBError
 from gcb.methods import method_named
-from gcb.report.rows import ALL, Row, write_rows
+from gcb.report.rows import ALL, SUCCESSES, Row, parse_run_name, write_rows
 from gcb.runs.config import TrainConfig
 from gcb.runs.run_dir import RECORD, Run, read_results
 from gcb.sweep.sweep_dir import RESULTS, SweepDir
@@ -47,15 +46,15 @@ def run_rows(path: Path, modes: Iterable[str] = ()) -> Iterator[Row]:
     checkpoint = run.checkpoint()
     if checkpoint is None or not checkpoint.finished:
         return
-    method = re.escape(run.config.method)
-    name = re.fullmatch(rf"([^-]+?)(_video)?-{method}(?:-(.+))?-s{run.config.seed}", path.name)
-    if name is None:
+    parts = parse_run_name(path.name, run.config.method, run.config.seed)
+    if parts is None:
         raise GCBError(f"{path} has the configuration of another run: {run.config.method}, seed {run.config.seed}")
+    env, video, variant = parts
     common = {
-        "env": name[1],
-        "video": name[2] is not None,
+        "env": env,
+        "video": video,
         "method": run.config.method,
-        "variant": name[3] or "",
+        "variant": variant,
         "seed": run.config.seed,
         "steps": checkpoint.step,
         "train_seconds": round(checkpoint.seconds, 1),
@@ -71,13 +70,15 @@ def run_rows(path: Path, modes: Iterable[str] = ()) -> Iterator[Row]:
             evaluation["eval_temperature"] = result["eval_temperature"]
             for task, rates in ((ALL, result["all"]), *result["tasks"].items()):
                 any_step, at_end = rates["any_step"], rates["at_end"]
+                declared = rates.get("declared")  # older evaluations lack it
                 counts = {"episodes": any_step["of"], "successes": any_step["successes"]}
                 counts["successes_at_end"] = at_end["successes"]
+                counts["successes_declared"] = None if declared is None else declared["successes"]
                 yield Row(mode=mode, task=task, **counts, **evaluation, **common)
         except (KeyError, TypeError, AttributeError) as error:
             raise GCBError(f"{path}: the evaluation in mode {mode!r} is damaged ({error!r})") from error
     if evaluation and not method_named(run.config.method).supports_analogy:
-        zeros = {"episodes": 0, "successes": 0, "successes_at_end": 0}
+        zeros = dict.fromkeys(("episodes", *SUCCESSES.values()), 0)
         for mode in (mode for mode in modes if mode != "goal"):
             yield Row(mode=mode, task=ALL, **zeros, **evaluation, **common)
 

@@ -21,6 +21,9 @@ MIN_RANK = 2.0
 """Collapsed if features lie nearly on a line: then they hold one number, such as the time to the goal, in any
 dimension. One direction before a tail of 250 with 5 % of the singular values' sum has an effective rank of 1.6."""
 
+FIRST_STEP = 50
+"""Steps before the first warning: features of networks that have hardly been trained may differ as little."""
+
 
 class CollapseWarning(UserWarning):
     """A representation no longer distinguishes its inputs."""
@@ -58,7 +61,10 @@ def representation_metrics(method: Method, batch: Batch[Tensor]) -> dict[str, fl
 
 
 def _embeddings(method: Method, batch: Batch[Tensor]) -> Iterator[tuple[str, Tensor]]:
-    for name, embed in (("phi", lambda: method.phi(batch.state, batch.goal)), ("psi", lambda: method.psi(batch.state))):
+    for name, embed in (
+        ("phi", lambda: method.phi(batch.first(batch.state), batch.goal)),
+        ("psi", lambda: method.psi(batch.state)),
+    ):
         try:
             yield name, embed()
         except NotImplementedError:
@@ -73,6 +79,8 @@ class CollapseAlarm:
 
     def check(self, metrics: dict[str, float], step: int) -> None:
         """Check the result of `representation_metrics` after `step` steps."""
+        if step < FIRST_STEP:
+            return
         for name, symbol in (("phi", "φ"), ("psi", "ψ")):
             if f"{name}_rank" not in metrics or name in self._warned:
                 continue

@@ -71,14 +71,15 @@ class Learner:
         return {name: torch.stack([row[name].float() for row in rows]).mean() for name in rows[0]}
 
     def _eager_losses(self, batch: Batch[Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return the representation's loss and IQL's three, and metrics. Only the encoders run in half precision."""
+        """Return the representation's loss and IQL's, and metrics. Only the encoders run in half precision."""
         with torch.autocast(self.device.type, self.dtype) if self.dtype else nullcontext():
             output = self.method.compute_loss(batch)
         transition = Transition(
-            actor_inputs=torch.cat([output.actor_state, output.actor_task], -1).float(),
-            inputs=torch.cat([output.critic_state, output.critic_task], -1).float(),
-            next_inputs=torch.cat([output.next_state, output.next_task], -1).float().detach(),
+            actor_inputs=_as_float(output.actor_inputs),
+            inputs=_as_float(output.critic_inputs),
+            next_inputs=_as_float(output.next_inputs),
             action=batch.action,
+            final=batch.final,
             reward=batch.reward,
             terminal=batch.terminal,
         )
@@ -123,6 +124,10 @@ def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
         # Slower than float32 where it works; on virtual machines that forbid AMX, it kills the process.
         raise GCBError(f"precision is {precision!r}; on a CPU accepted: auto or float32, which is faster there.")
     return getattr(torch, precision)
+
+
+def _as_float(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {policy: values.float() for policy, values in inputs.items()}
 
 
 def _scalars(logs: dict[str, Any]) -> dict[str, Any]:

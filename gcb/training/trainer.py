@@ -29,6 +29,7 @@ from gcb.training.learner import Learner, lr_multiplier
 from gcb.training.loggers import Logger, check_extras, open_loggers
 from gcb.training.loss_monitor import LossMonitor
 from gcb.training.malloc import keep_freed_memory
+from gcb.training.partner_search import PartnerSearch, partners_from_tensors, partners_to_tensors
 from gcb.utils.files import directory_lock, explain_os_errors
 from gcb.utils.progress import Progress
 
@@ -119,9 +120,10 @@ class Trainer:
             dataset,
             config.goals,
             sampler_rng,
+            group_size=config.transitions_per_episode,
+            p_final_state=config.p_final_state,
             future_discount=config.future_discount,
             only_successful=config.only_successful,
-            p_absorbing=config.p_absorbing,
         )
         self.augmenter = Augmenter(
             dataset,
@@ -130,8 +132,9 @@ class Trainer:
             channel_shuffle=config.channel_shuffle,
             random_overlay=config.random_overlay,
             horizontal_flip=config.horizontal_flip,
-            shifted_together=self.learner.method.shifted_together,
+            shifted_alone=self.learner.method.shifted_alone,
         )
+        self.partner_search = PartnerSearch(self.learner.method, self.sampler, config, device)
         self.loss_monitor, self.collapse_alarm = LossMonitor(config.max_loss), CollapseAlarm()
         self.step, self.clock = 0, TrainingClock(0.0)
 
@@ -174,6 +177,8 @@ class Trainer:
         """Sample this process's rows of the next batch, on the device and augmented."""
         size = self.config.batch_size
         rows = self.distributed.rows(size)
+        if self.partner_search.is_due(self.step):
+            self.sampler.partners = self.partner_search(self.step)
         batch = self.sampler.sample(size, rows, self.learner.method.extra_frames)
         return self.augmenter(batch.to(self.device), size, rows)
 
@@ -209,6 +214,7 @@ class Trainer:
             "optimizer": self.learner.optimizer.state_dict(),
             "scaler": self.learner.scaler.state_dict(),
             "sampler": json.dumps(self.sampler.state_dict()),
+            "partners": partners_to_tensors(self.sampler.partners),
             "augmenter": json.dumps(self.augmenter.state_dict()),
             "torch": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
@@ -224,6 +230,7 @@ class Trainer:
             self.learner.optimizer.load_state_dict(state["optimizer"])
             self.learner.scaler.load_state_dict(state["scaler"])
             self.sampler.load_state_dict(json.loads(state["sampler"]))
+            self.sampler.partners = partners_from_tensors(state["partners"])
             self.augmenter.load_state_dict(json.loads(state["augmenter"]))
             torch.set_rng_state(state["torch"])
             if state["cuda"] is not None and self.device.type == "cuda":

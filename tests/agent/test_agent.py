@@ -3,19 +3,23 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from helpers.batches import NO_PARTNERS
 from helpers.tiny import tiny_config, tiny_dataset
 
 import gcb
-from gcb.agent.agent import Agent
+from gcb.agent.agent import DONE_THRESHOLD, DONE_WINDOW, Agent, DoneMonitor
 from gcb.agent.build import build
 from gcb.errors import GCBError
 from gcb.methods import Shapes
+from gcb.models.networks import ImageTrunk
 from gcb.runs.run_dir import CHECKPOINT, RECORD
 from gcb.training.trainer import train
 from gcb.utils.files import read_json
@@ -42,25 +46,29 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_loaded_agent_matches_the_trained_one(tmp_path: Path) -> None:
-    seen, acted = images(3), {}
+    seen, example, acted = images(3), (images(1, 2)[0], images(1, 3)[0]), {}
+
+    def results(agent: Agent) -> list[np.ndarray]:
+        by_example = [agent.act(seen, example=example), agent.value(seen, example=example)]
+        return [agent.act(seen, goal=images(3, 1)), agent.done(seen, goal=images(3, 1)), *by_example]
 
     def on_checkpoint(agent: Agent, step: int) -> dict[str, float]:
-        acted[step] = agent.act(seen, goal=images(3, 1)), agent.value(seen, example=(images(1, 2)[0], images(1, 3)[0]))
+        acted[step] = results(agent)
         return {}
 
     train(tiny_config(), tiny_dataset(), tmp_path / "run", quiet=True, on_checkpoint=on_checkpoint)
     agent = gcb.load(tmp_path / "run")
     assert agent.step == 12
     assert not agent.method.training
-    np.testing.assert_array_equal(agent.act(seen, goal=images(3, 1)), acted[12][0])
-    np.testing.assert_array_equal(agent.value(seen, example=(images(1, 2)[0], images(1, 3)[0])), acted[12][1])
+    for actual, expected in zip(results(agent), acted[12], strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_actions_are_sampled_with_a_generator() -> None:
     agent, goal = fresh_agent(), images(1, 1)[0]
     mean, sampled = (agent.act(images(1)[0], goal=goal, rng=rng) for rng in (None, np.random.default_rng(3)))
     assert mean.shape == sampled.shape == (2,)
-    noise = agent.iql.actor.log_std.exp().numpy() * np.random.default_rng(3).standard_normal(2)
+    noise = agent.iql.policy("goal").actor.log_std.exp().numpy() * np.random.default_rng(3).standard_normal(2)
     np.testing.assert_allclose(sampled, np.clip(mean + noise, -1, 1), atol=1e-6)
     halved = agent.act(images(1)[0], goal=goal, rng=np.random.default_rng(3), eval_temperature=0.5)
     np.testing.assert_allclose(halved, np.clip(mean + noise / 2, -1, 1), atol=1e-6)
@@ -86,7 +94,8 @@ def test_a_batch_matches_single_observations(method: str, by: str) -> None:
         assert single.shape == (2,)
         np.testing.assert_allclose(single, batch[index], atol=1e-5)
         assert agent.value(seen[index], **single_task).shape == ()
-    assert agent.value(seen, **task).shape == (4,)
+        assert agent.done(seen[index], **single_task).shape == ()
+    assert agent.value(seen, **task).shape == agent.done(seen, **task).shape == (4,)
 
 
 def test_one_task_applies_to_a_batch() -> None:
@@ -108,28 +117,123 @@ def test_embeddings_and_their_distance() -> None:
     assert agent.distance((states[0], goals[0]), (states, goals)).shape == (3,)
 
 
-class Counting:
-    """Counts how often a method's task features are computed."""
-
-    def __init__(self, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls = 0
-        real = agent.method.goal_features
-
-        def counted(*arguments: Any) -> Any:
-            self.calls += 1
-            return real(*arguments)
-
-        monkeypatch.setattr(agent.method, "goal_features", counted)
+@contextmanager
+def count_images(agent: Agent) -> Iterator[list[int]]:
+    """Yield a list that grows by the number of images of each pass through an encoder's convolutions."""
+    counts: list[int] = []
+    trunks = [module for module in agent.method.modules() if isinstance(module, ImageTrunk)]
+    hooks = [trunk.register_forward_hook(lambda _, images, __: counts.append(len(images[0]))) for trunk in trunks]
+    yield counts
+    for hook in hooks:
+        hook.remove()
 
 
-def test_task_features_independent_of_the_state_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, goal = images(5), images(1, 1)[0]
-    for agent, calls in ((fresh_agent("goal_agnostic_bc"), 1), (fresh_agent("gcbc"), 5)):
-        counting = Counting(agent, monkeypatch)
-        policy = agent.start_task(seen[0], goal=goal)
+@pytest.mark.parametrize(
+    ("method", "by", "at_start", "each_step"),
+    [
+        ("gcb", "goal", 1, 1),
+        ("gcb", "example", 3, 1),  # the pair, and where the agent starts
+        ("pixel", "goal", 1, 1),
+        ("cpv", "goal", 1, 2),  # ψ(s), and the plan done so far
+        ("gcbc", "goal", 0, 1),
+        ("goal_agnostic_bc", "example", 0, 1),
+    ],
+)
+def test_a_task_is_encoded_once(method: str, by: str, at_start: int, each_step: int) -> None:
+    agent, seen, goal = fresh_agent(method), images(5), images(1, 1)[0]
+    task: dict[str, Any] = {"goal": goal} if by == "goal" else {"example": (images(1, 2)[0], goal)}
+    with count_images(agent) as counts:
+        policy = agent.start_task(seen[0], **task)
+        assert sum(counts) == at_start
         actions = [policy.act(observation) for observation in seen]
-        assert counting.calls == calls
-        np.testing.assert_allclose(actions[4], agent.act(seen[4], goal=goal, initial_state=seen[0]), atol=1e-6)
+        policy.step(seen[0])  # `act` and `done` from one pass
+        assert sum(counts) == at_start + 6 * each_step
+    np.testing.assert_allclose(actions[4], agent.act(seen[4], **task, initial_state=seen[0]), atol=1e-6)
+
+
+def set_done(agent: Agent, policy: str, logit: float) -> None:
+    """Make a policy declare every task done with the same probability."""
+    last: Any = agent.iql.policy(policy).done[-1]
+    last.weight.zero_()
+    last.bias.fill_(logit)
+
+
+def test_done_is_the_probability_of_the_policy_that_is_given_the_task() -> None:
+    agent, seen = fresh_agent(), images(4)
+    tasks: dict[str, dict[str, Any]] = {"goal": {"goal": images(4, 1)}, "analogy": {"example": (seen, images(4, 2))}}
+    for task in tasks.values():
+        done = agent.done(seen, **task)
+        assert ((done > 0) & (done < 1)).all()
+        assert len(np.unique(done)) == 4
+        np.testing.assert_array_equal(agent.start_task(seen, **task).done(seen), done)
+    set_done(agent, "goal", np.log(3))
+    set_done(agent, "analogy", -np.log(3))
+    for policy, expected in (("goal", 0.75), ("analogy", 0.25)):
+        np.testing.assert_allclose(agent.done(seen, **tasks[policy]), expected, atol=1e-6)
+
+
+def test_a_task_is_declared_done_by_the_mean_of_the_last_estimates() -> None:
+    monitor, estimates = DoneMonitor(), [0.9, 0.9, 0.0, 0.3, 0.3, 0.9, 0.1]
+    assert (DONE_WINDOW, DONE_THRESHOLD) == (3, 0.5)
+    # Never before three steps. The means are then .6, .4, .2, .5 and .43.
+    assert [bool(monitor.update(np.asarray(done))) for done in estimates] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+    batch = DoneMonitor()
+    declared = [batch.update(np.array(done)).tolist() for done in ([0.5, 1.0], [0.5, 0.0], [0.5, 0.0])]
+    assert declared == [[False, False], [False, False], [True, False]]
+
+
+@pytest.mark.parametrize(("method", "only_now"), [("gcb", True), ("pixel", True), ("cta", True), ("cc_vae", False)])
+def test_by_analogy_only_done_depends_on_where_the_task_started(method: str, only_now: bool) -> None:
+    """Except where the method's code of a state is relative to the start."""
+    agent, now, example = fresh_agent(method), images(3), (images(1, 1)[0], images(1, 2)[0])
+    first, second = (agent.start_task(images(3, seed), example=example) for seed in (4, 5))
+    assert np.allclose(first.act(now), second.act(now)) == only_now
+    assert not np.allclose(first.done(now), second.done(now))
+    assert not np.allclose(first.value(now), second.value(now))
+
+
+@pytest.mark.parametrize("by", ["goal", "example"])
+def test_a_step_is_an_action_and_whether_the_task_is_done(by: str) -> None:
+    agent, seen = fresh_agent(), images(3)
+    task: dict[str, Any] = {"goal": images(3, 1)} if by == "goal" else {"example": (images(3, 1), images(3, 2))}
+    policy = agent.start_task(seen, **task)
+    action, done = policy.step(seen)
+    np.testing.assert_array_equal(action, policy.act(seen))
+    np.testing.assert_array_equal(done, policy.done(seen))
+    alone: dict[str, Any] = {by: task[by][0] if by == "goal" else tuple(part[0] for part in task[by])}
+    action, done = agent.start_task(seen[0], **alone).step(seen[0], np.ones(2))
+    assert (action.shape, done.shape) == ((2,), ())
+
+
+def test_the_noise_of_a_step_vanishes_as_the_task_is_done() -> None:
+    agent, seen, goal = fresh_agent(), images(3), images(1, 1)[0]
+    noise = np.random.default_rng(0).standard_normal((3, 2))
+    for logit, kept in ((-30.0, 1.0), (0.0, 0.5), (30.0, 0.0)):
+        set_done(agent, "goal", logit)
+        policy = agent.start_task(seen, goal=goal)
+        action, done = policy.step(seen, noise)
+        np.testing.assert_allclose(done, 1 - kept, atol=1e-6)
+        np.testing.assert_allclose(action, policy.act(seen, kept * noise), atol=1e-6)
+    np.testing.assert_allclose(action, policy.act(seen), atol=1e-6)
+    assert not np.allclose(action, policy.act(seen, noise))
+
+
+@pytest.mark.parametrize(("policies", "trained"), [("goal", ["goal"]), ("analogy", ["analogy"])])
+def test_a_single_policy_is_given_goals_and_examples(policies: str, trained: list[str]) -> None:
+    agent = fresh_agent(method_config={"policies": policies, **NO_PARTNERS})
+    assert list(agent.iql.policies) == trained
+    seen, goal = images(2), images(2, 1)
+    by_goal, by_own_example = agent.act(seen, goal=goal), agent.act(seen, example=(seen, goal))
+    np.testing.assert_allclose(by_goal, by_own_example, atol=1e-5)  # at the start of the task
+    assert not np.allclose(by_goal, agent.act(seen, example=(images(2, 2), images(2, 3))), atol=1e-5)
 
 
 def test_vector_observations() -> None:

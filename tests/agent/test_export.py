@@ -54,9 +54,12 @@ def test_a_loaded_export_acts_alike(run: Path, data: Dataset, tmp_path: Path) ->
 def test_the_model_card_describes_the_agent(run: Path, tmp_path: Path) -> None:
     evaluate_run(run, ["goal"], episodes=8, quiet=True, videos=False)
     text = (export_run(run, tmp_path / "mover") / "README.md").read_text()
-    entry = json.loads((run / "eval.json").read_bytes())["goal"]["all"]["any_step"]
-    low, high = entry["interval"]
-    assert f"| goal | all | {entry['rate']:.3f} [{low:.3f}, {high:.3f}] |" in text
+    results = json.loads((run / "eval.json").read_bytes())
+    rates = [results["goal"]["all"][criterion] for criterion in ("any_step", "at_end", "declared")]
+    cells = [f"{rate['rate']:.3f} [{rate['interval'][0]:.3f}, {rate['interval'][1]:.3f}]" for rate in rates]
+    assert "| mode | task | at any step | at the end | when declared done | episodes | training steps |" in text
+    assert f"| goal | all | {' | '.join(cells)} | 8 | 6 |" in text
+    assert "never declares the task done" in text
     transitions = Run(run).dataset.transitions
     for part in (
         "# mover",
@@ -68,6 +71,15 @@ def test_the_model_card_describes_the_agent(run: Path, tmp_path: Path) -> None:
         f"gcb {gcb.__version__}",
     ):
         assert part in text, part
+    older = {"all": {name: rate for name, rate in results["goal"]["all"].items() if name != "declared"}, "tasks": {}}
+    (run / "eval.json").write_text(json.dumps({"goal": older}))
+    text = (export_run(run, tmp_path / "older") / "README.md").read_text()
+    assert "| mode | task | at any step | at the end | episodes | training steps |" in text
+    assert f"| goal | all | {' | '.join(cells[:2])} | 8 | None |" in text
+    assert "declare" not in text
+    (run / "eval.json").write_text(json.dumps({"goal": results["goal"], "strict": older}))
+    text = (export_run(run, tmp_path / "mixed") / "README.md").read_text()
+    assert f"| strict | all | {' | '.join(cells[:2])} | – | 8 | None |" in text
     (run / "eval.json").write_text(json.dumps({"goal": {"all": {"any_step": 1}, "tasks": {}}}))
     with pytest.raises(GCBError, match=r"eval\.json: goal is damaged"):
         export_run(run, tmp_path / "damaged")

@@ -10,6 +10,8 @@ from PIL import Image
 
 from gcb.cli.main import COMMANDS, main
 from gcb.data import open_dataset
+from gcb.envs.spec import MODES
+from gcb.utils.statistics import CRITERIA
 
 SMALL = ["--image-size", "16", "--transitions", "60", "--seed", "3"]
 
@@ -160,3 +162,12 @@ def test_every_command_has_help(capsys, name):
     code, printed, _ = run(capsys, name, "--help")
     assert code == 0
     assert f"usage: gcb {name}" in printed
+
+
+@pytest.mark.parametrize(
+    ("command", "choices"),
+    [("eval", MODES), ("sweep", MODES), ("table", tuple(CRITERIA)), ("compare", MODES), ("compare", tuple(CRITERIA))],
+    ids=["eval", "sweep", "table", "compare by mode", "compare by criterion"],
+)
+def test_help_names_every_mode_and_criterion(capsys, command, choices):
+    assert f"{{{','.join(choices)}}}" in run(capsys, command, "--help")[1]

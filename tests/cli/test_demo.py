@@ -1,12 +1,15 @@
 """The demo, very small, writes every file it announces."""
 
 import io
+import re
 
 from rich.console import Console
 
 from gcb.cli.demo import OUTPUTS, DemoSize, demo
 
-TINY = DemoSize(transitions=120, preset="smoke", steps=4, episodes=2, tasks=40, scenes=2)
+TINY = DemoSize(
+    transitions=120, preset="smoke", steps=4, episodes=2, curve_points=2, curve_episodes=1, tasks=40, scenes=2
+)
 
 
 def test_the_demo_writes_every_output(tmp_path):
@@ -17,6 +20,7 @@ def test_the_demo_writes_every_output(tmp_path):
         assert (tmp_path / name).stat().st_size > 0
         assert name in text
     assert "goal-agnostic BC" in text
+    assert re.search(r"│ 2 +│.*│ 4 +│", text.replace("\n", ""))  # the curve's two points
     report = (tmp_path / "report.html").read_text()
     assert "2 runs of gcb, goal_agnostic_bc in" in report
     assert "data:video/mp4" in report

@@ -37,6 +37,12 @@ def test_every_setting_is_an_option() -> None:
     )
     changes = {"seed": 4, "iql": {"expectile": 0.8}, "method_config": {"size": 16}, "minutes": 2.5}
     assert command.config == make_config("gcbc", "smoke", changes)
+    nested = parse(
+        *["train", "--data", "d", "--out", "r", "--preset=smoke", "--transitions-per-episode", "4"],
+        *["--method-config.partners.source", "none", "--method-config.policies", "goal"],
+    )
+    own = {"policies": "goal", "partners": {"source": "none"}}
+    assert nested.config == make_config("gcb", "smoke", {"transitions_per_episode": 4, "method_config": own})
 
 
 def test_settings_of_a_run_can_be_reused(tmp_path: Path) -> None:
@@ -93,6 +99,7 @@ def test_train_and_eval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     parse("eval", str(tmp_path / "run"), "--episodes", "4", "--modes", "goal", "loose", "--no-videos").run()
     printed = capsys.readouterr().out
     assert "at the end" in printed
+    assert "when declared" in printed
     assert "loose" in printed
     assert read_results(tmp_path / "run").keys() == {"goal", "loose"}
     assert not (tmp_path / "run" / "videos").exists()

@@ -13,13 +13,13 @@ from torch import Tensor
 from gcb.data import Batch, Dataset, GoalSampling, Sampler
 from gcb.data.augment import (
     Augmenter,
+    blend,
     channel_orders,
-    channel_shuffle,
     flip_actions,
+    flip_images,
     flipped_actions,
-    horizontal_flip,
-    random_overlay,
-    random_shift,
+    permute_channels,
+    random_offsets,
     shift_images,
 )
 
@@ -58,34 +58,19 @@ def test_a_dot_shifts_down_and_right() -> None:
     assert shifted.sum() == 1
 
 
-def test_frames_shift_independently_or_together() -> None:
-    images = torch.from_numpy(random_images(8, (12, 12, 3)))
-    frames = {"state": images, "next_state": images, "goal": images}
-    separate = random_shift(frames, 4, (), np.random.default_rng(0))
-    assert not torch.equal(separate["state"], separate["goal"])
-    together = random_shift(frames, 4, (frozenset({"state", "goal", "initial_state"}),), np.random.default_rng(0))
-    assert torch.equal(together["state"], together["goal"])
-    assert not torch.equal(together["state"], together["next_state"])
-    assert torch.equal(together["next_state"], separate["next_state"])  # random numbers do not depend on `together`
-
-
 def test_offsets_are_uniform() -> None:
-    rng = np.random.default_rng(1)
-    image = torch.zeros(2000, 9, 9, 1, dtype=torch.uint8)
-    image[:, 4, 4] = 1
-    shifted = random_shift({"state": image}, 2, (), rng)["state"]
-    counts = shifted.sum(0).view(9, 9)[2:7, 2:7]
-    assert counts.sum() == 2000
-    assert counts.min() >= 45  # 80 expected of each of the 25; √80 ≈ 9
+    offsets = random_offsets(2, 2000, np.random.default_rng(1))
+    assert offsets.shape == (2000, 2)
+    counts = np.unique(offsets.numpy(), axis=0, return_counts=True)[1]
+    assert len(counts) == 25
+    assert counts.min() >= 45  # 80 expected of each; √80 ≈ 9
     assert counts.max() <= 120
 
 
-def test_channel_shuffle_permutes_each_sample_by_its_own_order() -> None:
+def test_channels_of_each_sample_are_permuted_by_its_own_order() -> None:
     images = torch.arange(12, dtype=torch.uint8).view(2, 1, 1, 6)  # two samples of two stacked images of one pixel
-    orders = torch.tensor([[0, 1, 2], [2, 0, 1]])
-    shuffled = channel_shuffle({"state": images, "goal": images}, orders)
-    assert shuffled["state"].flatten(1).tolist() == [[0, 1, 2, 3, 4, 5], [8, 6, 7, 11, 9, 10]]
-    assert torch.equal(shuffled["goal"], shuffled["state"])
+    permuted = permute_channels(images, torch.tensor([[0, 1, 2], [2, 0, 1]]))
+    assert permuted.flatten(1).tolist() == [[0, 1, 2, 3, 4, 5], [8, 6, 7, 11, 9, 10]]
 
 
 def test_all_channel_orders_are_sampled() -> None:
@@ -97,18 +82,18 @@ def test_an_overlay_is_three_eighths_of_the_chosen_samples() -> None:
     images = torch.tensor([80, 80, 255], dtype=torch.uint8).view(3, 1, 1, 1)
     overlays = torch.tensor([160, 160, 255], dtype=torch.uint8).view(3, 1, 1, 1)
     chosen = torch.tensor([True, False, True])
-    blended = random_overlay({"state": images}, overlays, chosen)["state"]
+    blended = blend(images, overlays, chosen)
     assert blended.flatten().tolist() == [50 + 60, 80, 255]  # 5/8 · 80 + 3/8 · 160; white on white stays white
     assert images.flatten().tolist() == [80, 80, 255]
 
 
-def test_horizontal_flip_mirrors_the_chosen_samples_and_their_actions() -> None:
+def test_a_flip_mirrors_the_chosen_samples_and_their_actions() -> None:
     images = torch.arange(12, dtype=torch.uint8).view(2, 2, 3, 1)
     chosen = torch.tensor([False, True])
-    flipped = horizontal_flip({"state": images, "goal": images}, chosen)
-    assert flipped["state"][0].tolist() == images[0].tolist()
-    assert flipped["state"][1].flatten().tolist() == [8, 7, 6, 11, 10, 9]
-    assert torch.equal(flipped["goal"], flipped["state"])
+    flipped = flip_images(images, chosen)
+    assert flipped[0].tolist() == images[0].tolist()
+    assert flipped[1].flatten().tolist() == [8, 7, 6, 11, 10, 9]
+    assert images.flatten().tolist() == list(range(12))
     actions = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
     assert flip_actions(actions, chosen, (0, 2)).tolist() == [[1, 2, 3], [-1, 2, -3]]
 
@@ -117,8 +102,17 @@ def augmenter(data: Dataset, seed: int = 0, **settings: Any) -> Augmenter:
     return Augmenter(data, np.random.default_rng(seed), **settings)
 
 
-def image_batch(data: Dataset, size: int = 64) -> Batch[Tensor]:
-    return Sampler(data, GoalSampling(), np.random.default_rng(0)).sample(size).to("cpu")
+def image_batch(data: Dataset, size: int = 64, group_size: int = 1) -> Batch[Tensor]:
+    sampler = Sampler(data, GoalSampling(), np.random.default_rng(0), group_size=group_size)
+    return sampler.sample(size, extra_frames=["initial_state"]).to("cpu")
+
+
+def one_image_per_group(groups: int, group_size: int) -> Batch[Tensor]:
+    """Return a batch in which all frames of a group are the same image, and all actions 1."""
+    images = torch.from_numpy(random_images(groups, (32, 32, 3)))
+    rows, zeros = images.repeat_interleave(group_size, 0), torch.zeros(groups)
+    final = torch.zeros(len(rows)).bool()
+    return Batch(rows, images, images, torch.ones(len(rows), 5), final, zeros, zeros.bool(), images)
 
 
 ALL = {"random_shift": 4, "channel_shuffle": True, "random_overlay": 0.5, "horizontal_flip": True}
@@ -129,6 +123,37 @@ HALVES = (slice(0, 32), slice(32, 64))
 def drawer() -> Dataset:
     """A dataset of an environment that declares how actions flip."""
     return Dataset.from_arrays(**tiny_dataset(actions=5).arrays(), config={"env": "gcb/Drawer-v0"})
+
+
+@pytest.mark.parametrize("group_size", [1, 2])
+@pytest.mark.parametrize("name", ALL)
+def test_all_frames_of_a_group_are_augmented_alike(drawer: Dataset, name: str, group_size: int) -> None:
+    batch = one_image_per_group(16, group_size)
+    augmented = augmenter(drawer, **{name: ALL[name]})(batch, 16 * group_size)
+    changed = (augmented.goal != batch.goal).flatten(1).any(1)
+    assert changed.sum() > 4
+    for frames in (augmented.next_state, augmented.initial_state):
+        assert frames is not None
+        assert torch.equal(frames, augmented.goal)
+    assert torch.equal(augmented.state, batch.expand(augmented.goal))
+    if name == "horizontal_flip":
+        flipped = torch.where(changed[:, None], torch.tensor([1.0, -1, 1, -1, 1]), 1.0)
+        assert torch.equal(augmented.action, batch.expand(flipped))
+    else:
+        assert torch.equal(augmented.action, batch.action)
+        assert len({tuple(image.flatten().tolist()) for image in augmented.goal}) == 16
+
+
+def test_a_frame_can_be_shifted_alone(drawer: Dataset) -> None:
+    batch = one_image_per_group(16, 2)
+    alike, alone = (
+        augmenter(drawer, random_shift=4, shifted_alone=names)(batch, 32) for names in ((), ("next_state",))
+    )
+    assert not torch.equal(alone.next_state, alone.goal)
+    assert torch.equal(alone.goal, alike.goal)  # the others' shifts do not depend on it
+    assert torch.equal(alone.state, alike.state)
+    offsets = random_offsets(4, 16, np.random.default_rng(0))
+    assert np.array_equal(alone.goal.numpy(), shifted_by_loop(batch.goal.numpy(), offsets.numpy(), 4))
 
 
 def test_half_of_the_samples_are_flipped_with_their_actions(drawer: Dataset) -> None:
@@ -142,13 +167,14 @@ def test_half_of_the_samples_are_flipped_with_their_actions(drawer: Dataset) -> 
     assert torch.equal(flipped.action[~chosen], batch.action[~chosen])
 
 
-def test_some_rows_are_augmented_as_in_the_whole_batch(drawer: Dataset) -> None:
-    batch = image_batch(drawer)
-    whole = augmenter(drawer, **ALL)(batch, 64)
-    halves = [augmenter(drawer, **ALL)(part, 64, rows) for part, rows in zip(batch.split(2), HALVES, strict=True)]
+@pytest.mark.parametrize("group_size", [1, 4])
+def test_some_rows_are_augmented_as_in_the_whole_batch(drawer: Dataset, group_size: int) -> None:
+    batch, settings = image_batch(drawer, group_size=group_size), {**ALL, "shifted_alone": ("next_state",)}
+    whole = augmenter(drawer, **settings)(batch, 64)
+    halves = [augmenter(drawer, **settings)(part, 64, rows) for part, rows in zip(batch.split(2), HALVES, strict=True)]
     for name, tensor in {**whole.frames(), "action": whole.action}.items():
         assert torch.equal(torch.cat([getattr(half, name) for half in halves]), tensor)
-    assert not torch.equal(whole.state, batch.state)
+        assert not torch.equal(tensor, getattr(batch, name))
     assert torch.equal(whole.reward, batch.reward)
 
 

@@ -22,7 +22,8 @@ from gcb.envs.adapters import (
     get_adapter,
     load_adapter,
 )
-from gcb.envs.spec import EnvSpec
+from gcb.envs.scene import ANALOGIES
+from gcb.envs.spec import DEFAULT_MODES, MODES, EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import env_spec_of, evaluate, modes_of
 from gcb.runs.run_dir import read_results
@@ -189,6 +190,13 @@ def test_ogbench_task_depends_on_the_seed() -> None:
         assert adapter.goal(observation, info) == adapter.observation(observation, info) + 1
     assert tasks == ["task 1", "task 2", "task 3"] * 2
     assert adapter.observation_shape(env) == (1,)
+
+
+def test_every_kind_of_analogy_is_a_mode() -> None:
+    assert MODES == ADAPTERS["gcb"].modes == ("goal", *ANALOGIES)
+    assert set(DEFAULT_MODES) <= set(MODES)
+    options = [ADAPTERS["gcb"].env_options({}, mode).get("analogy") for mode in MODES]
+    assert options == [None, "strict", "loose", "free"]
 
 
 def test_adapter_names() -> None:

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from gcb.envs import backgrounds
-from gcb.envs.backgrounds import STILLS, Clip, StillBank, composite, open_bank
+from gcb.envs.backgrounds import STILLS, TEXTURES, Clip, StillBank, composite, open_bank
 from gcb.envs.videos import SEGMENT, ByteCache, count_steps, reflect
 from gcb.errors import GCBError
 from gcb.utils.media import write_video
@@ -38,11 +38,73 @@ def sampled_names(bank, count=60):
 
 
 def test_builtin_splits_are_disjoint_and_complete():
-    train, held_out = (sampled_names(open_bank("builtin", split)) for split in ("train", "eval"))
+    train, held_out = (sampled_names(open_bank("builtin", split), 6000) for split in ("train", "eval"))
     assert not train & held_out
-    assert train | held_out == set(STILLS)
-    assert len(held_out) >= 4
-    assert all("CC0" in still.licence or "public domain" in still.licence for still in STILLS.values())
+    assert train | held_out == {*STILLS, *TEXTURES}
+    assert held_out == {"chelsea", "rocket", "gravel", "camera"}
+    free = ("CC0", "public domain", "CC BY 2.0")
+    assert all(still.licence.startswith(free) for still in STILLS.values())
+
+
+def test_half_of_the_training_clips_show_photographs():
+    bank, rng = open_bank("builtin", "train"), np.random.default_rng(6)
+    names = [bank.sample(rng).name for _ in range(4000)]
+    textures = [name for name in names if name in TEXTURES]
+    assert abs(len(textures) / len(names) - 0.5) < 0.03
+    photographs, counts = np.unique([name for name in names if name in STILLS], return_counts=True)
+    assert len(photographs) == 8
+    assert counts.min() > 180  # 250 are expected
+    assert len(set(textures)) == len(TEXTURES) == 200
+
+
+def test_evaluation_clips_of_a_seed_stay_the_same():
+    """The clips were sampled before the training split had textures; results of evaluations must be comparable."""
+    bank, rng = open_bank("builtin", "eval"), np.random.default_rng(11)
+    clips = [bank.sample(rng) for _ in range(8)]
+    names = ["chelsea", "gravel", "camera", "chelsea", "camera", "chelsea", "rocket", "chelsea"]
+    assert [clip.name for clip in clips] == names
+    assert clips[0] == Clip(
+        name="chelsea",
+        start=4992.7786244011495,
+        mirrored=False,
+        zoom=0.5202996715246715,
+        pan_x=0.01237295710883528,
+        pan_y=0.013923039099506927,
+        roll=0.11138532275524433,
+        hue=0.07042057615419683,
+    )
+    assert rng.random() == 0.308709743204562  # nothing more was drawn
+
+
+@pytest.mark.parametrize(
+    ("split", "name", "digest"),
+    [
+        ("train", "astronaut", "64709d9232115c5b"),
+        ("train", "coffee", "ae892cfd3504276e"),
+        ("train", "grass", "117ac3903010d1e1"),
+        ("train", "brick", "86f31996131d238c"),
+        ("eval", "chelsea", "1427bd87e2182b75"),
+        ("eval", "gravel", "9a65a4a3e2997df7"),
+        ("eval", "camera", "6012fedf8861d968"),
+    ],
+)
+def test_recorded_clips_of_png_files_keep_their_bytes(split, name, digest):
+    frame = open_bank("builtin", split).frame(Clip(name, 123.5, True, 0.5, 0.02, 0.015, 0.1, 0.3), 7, 64)
+    assert hashlib.sha256(frame.tobytes()).hexdigest().startswith(digest)
+
+
+@pytest.mark.parametrize(
+    ("split", "name", "quarters"),
+    [
+        ("train", "retina", [[[212.9, 73.3, 50.7], [221.2, 85.0, 60.6]], [[225.8, 78.9, 52.0], [206.8, 74.1, 45.1]]]),
+        ("train", "hubble", [[[22.2, 22.1, 21.3], [20.1, 20.7, 20.2]], [[20.1, 21.3, 20.7], [18.4, 20.3, 19.3]]]),
+        ("eval", "rocket", [[[33.7, 48.9, 80.5], [39.9, 54.3, 85.9]], [[44.2, 60.1, 93.3], [69.3, 79.2, 101.2]]]),
+    ],
+)
+def test_recorded_clips_of_jpeg_files_stay_the_same(split, name, quarters):
+    """Decoders of JPEG may differ in rounding, so the means of the four quarters are compared."""
+    frame = open_bank("builtin", split).frame(Clip(name, 123.5, True, 0.5, 0.02, 0.015, 0.1, 0.3), 7, 64)
+    np.testing.assert_allclose(frame.reshape(2, 32, 2, 32, 3).mean(axis=(1, 3)), quarters, atol=0.5)
 
 
 @pytest.mark.parametrize("split", ["train", "eval"])
@@ -78,6 +140,29 @@ def test_builtin_clip_at_any_time_and_size():
     assert np.abs(shrunk - small).mean() < 8  # the same view at another size
 
 
+@pytest.mark.parametrize("size", [16, 64, 300])
+def test_texture_clip_at_any_size(size):
+    bank = open_bank("builtin", "train")
+    for name in ("texture-3", "texture-16"):
+        clip = Clip(name, 50.0, zoom=0.5, pan_x=0.02, pan_y=0.02, roll=0.1)
+        frame, reference = (bank.frame(clip, 10, pixels) for pixels in (size, 128))
+        small, expected = (
+            np.asarray(Image.fromarray(pixels).resize((16, 16), Image.Resampling.BOX), float)
+            for pixels in (frame, reference)
+        )
+        assert frame.shape == (size, size, 3)
+        assert np.abs(small - expected).mean() < 8
+
+
+def test_textures_in_memory_are_bounded():
+    bank = open_bank("builtin", "train")
+    for name in TEXTURES:
+        bank.frame(Clip(name, 0.0, zoom=0.5), 0, 16)
+    info = backgrounds._load_texture.cache_info()
+    assert info.maxsize is not None
+    assert info.currsize == info.maxsize <= 64
+
+
 def test_clip_survives_json_and_another_process():
     bank, rng = open_bank("builtin", "train"), np.random.default_rng(4)
     clips = [bank.sample(rng) for _ in range(8)]
@@ -109,6 +194,9 @@ def test_builtin_is_fast():
 def test_unknown_clip_and_split():
     with pytest.raises(GCBError, match=r"chelsea.*astronaut"):
         open_bank("builtin", "train").frame(Clip("chelsea", 0.0), 0, 64)
+    for split, name in (("eval", "texture-3"), ("train", "texture-200"), ("train", "texture-03")):
+        with pytest.raises(GCBError, match=rf"{name}.*not in this bank"):
+            open_bank("builtin", split).frame(Clip(name, 0.0), 0, 64)
     with pytest.raises(GCBError, match=r"'test'.*train, eval"):
         open_bank("builtin", "test")
 

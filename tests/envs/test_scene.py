@@ -11,6 +11,7 @@ from gcb.envs.backgrounds import open_bank
 from gcb.envs.distractors import SHAPES
 from gcb.envs.layout import BUTTON_DRAWER, DRAWER, TRAVEL
 from gcb.envs.scene import (
+    ANALOGIES,
     Distractor,
     _is_clear,
     reachable,
@@ -192,13 +193,56 @@ def test_loose_analogies_keep_only_the_task():
     assert len({analogous.target for analogous in sampled}) > 10
 
 
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+def test_free_analogies_keep_the_function_and_are_anywhere(layout):
+    """The pose is distributed like that of a new scene, wherever the original cabinet is."""
+    kept = ("task", "opening", "target", "bottom_open")
+    for seed, (xy, yaw) in enumerate((((0.65, -0.15), np.pi), ((0.65, 0.15), 0.0))):
+        scene, rng = simple_scene(cabinet_xy=xy, cabinet_yaw=yaw), np.random.default_rng(seed)
+        sampled = [sample_analogy(scene, "free", layout, rng) for _ in range(1000)]
+        for analogous in sampled:
+            assert_reachable(layout, analogous)
+            assert all(getattr(analogous, name) == getattr(scene, name) for name in kept)
+            assert analogous.colors != scene.colors
+        eighths = np.histogram([analogous.cabinet_yaw for analogous in sampled], bins=8, range=(0, 2 * np.pi))[0]
+        assert eighths.min() > 60
+        places = np.array([analogous.cabinet_xy for analogous in sampled])
+        new = np.array([other.cabinet_xy for other in scenes(layout, 1000, seed=10 + seed)])
+        np.testing.assert_allclose(places.mean(axis=0), new.mean(axis=0), atol=0.015)  # 3 standard errors
+        np.testing.assert_allclose(places.std(axis=0), new.std(axis=0), atol=0.015)
+        assert len({len(analogous.distractors) for analogous in sampled}) == 5
+
+
+def test_free_analogies_have_the_pose_of_a_new_scene():
+    """It does not depend on the original, and is sampled first, as in a new scene whose task is given."""
+    new = sample_scene(BUTTON_DRAWER, np.random.default_rng(6), task="button")
+    for scene in (simple_scene(), simple_scene(cabinet_xy=(0.6, -0.1), cabinet_yaw=3.0)):
+        analogous = sample_analogy(scene, "free", BUTTON_DRAWER, np.random.default_rng(6))
+        assert (analogous.cabinet_xy, analogous.cabinet_yaw) == (new.cabinet_xy, new.cabinet_yaw)
+
+
+@pytest.mark.parametrize(
+    ("mode", "opening", "shapes"),
+    [("strict", 0.12844012463506466, 1), ("loose", 0.09450818710354249, 0)],
+)
+def test_the_same_seed_gives_the_same_analogy_in_every_version(mode, opening, shapes):
+    """The values of version 0.1.0: stored results and videos refer to these scenes."""
+    scene = sample_scene(BUTTON_DRAWER, np.random.default_rng(7))
+    analogous = sample_analogy(scene, mode, BUTTON_DRAWER, np.random.default_rng(8))
+    assert analogous.cabinet_xy == pytest.approx((0.6228912799326807, 0.13853640303371131), abs=1e-12)
+    assert analogous.cabinet_yaw == pytest.approx(0.1587480499956599, abs=1e-12)
+    assert analogous.opening == pytest.approx(opening, abs=1e-12)
+    assert len(analogous.distractors) == shapes
+
+
 def test_analogy_gets_its_own_clip():
     rng, bank = np.random.default_rng(3), open_bank("builtin", "train")
     scene = sample_scene(DRAWER, rng, bank=bank)
     assert scene.clip is not None
-    clips = [sample_analogy(scene, "strict", DRAWER, rng, bank).clip for _ in range(5)]
-    assert scene.clip not in clips
-    assert sample_analogy(scene, "strict", DRAWER, rng).clip is None
+    for mode in ANALOGIES:
+        clips = [sample_analogy(scene, mode, DRAWER, rng, bank).clip for _ in range(5)]
+        assert scene.clip not in clips
+        assert sample_analogy(scene, mode, DRAWER, rng).clip is None
 
 
 def test_clip_does_not_change_the_rest_of_the_scene():
@@ -210,5 +254,5 @@ def test_clip_does_not_change_the_rest_of_the_scene():
 
 
 def test_unknown_analogy():
-    with pytest.raises(GCBError, match=r"'free'.*strict, loose"):
-        sample_analogy(simple_scene(), "free", DRAWER, np.random.default_rng(0))
+    with pytest.raises(GCBError, match=r"analogy is 'wild'; accepted: strict, loose, free\."):
+        sample_analogy(simple_scene(), "wild", DRAWER, np.random.default_rng(0))

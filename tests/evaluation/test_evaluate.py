@@ -1,5 +1,6 @@
 """Success rates in an environment with known episodes: in batches, in several processes, and in eval.json."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from helpers.slide_env import ENV, HORIZON, PLANS
+from helpers.slide_env import ENV, HORIZON, PLANS, episode_and_step, ragged_length
 from helpers.tiny import tiny_config, tiny_dataset
 
-from gcb.agent.agent import Agent, load
-from gcb.cli.evaluate import Eval
+from gcb.agent.agent import DONE_THRESHOLD, Agent, Example, TaskPolicy, load
+from gcb.cli.evaluate import Eval, results_table
 from gcb.data import Dataset
 from gcb.envs.adapters import ADAPTERS, TabletopAdapter
 from gcb.envs.spec import EnvSpec
@@ -30,22 +31,42 @@ from gcb.utils.statistics import Rate
 SPEC = EnvSpec(ENV)
 
 
-class Echo(GoalAgnosticBC):
-    """A method whose features are the brightness of the observation, and of the goal or the example."""
+class Echo(Agent):
+    """An agent whose actions are the brightness of the observation, and of the goal or of the example's goal.
 
-    name = "echo"
+    `p_done` maps the number of an episode and the step in it to the probability that the task is done.
+    """
 
-    def state_features(self, state: torch.Tensor) -> torch.Tensor:
-        return state[:, 0, 0, :1] / 255
+    def __init__(self, p_done: Callable[[int, int], float] = lambda number, step: 0.0, size: int = 32) -> None:
+        self.shapes, self.device, self.run, self.step = Shapes((size, size, 3), 2), torch.device("cpu"), None, None
+        self.method = GoalAgnosticBC(tiny_config("goal_agnostic_bc").method_config, self.shapes)
+        self.p_done = p_done
+        self.tasks: set[int] = set()
+        self.batches: list[int] = []
+        self.noise: list[np.ndarray] = []
 
-    def goal_features(self, initial_state: torch.Tensor, state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-        return goal[:, 0, 0, :1] / 255
-
-    def analogy_features(
-        self, initial_state: Any, state: Any, example: tuple[torch.Tensor, torch.Tensor]
-    ) -> torch.Tensor:
+    def start_task(
+        self, initial_state: np.ndarray, *, goal: np.ndarray | None = None, example: Example | None = None
+    ) -> TaskPolicy:
+        if example is None:
+            assert goal is not None
+            return EchoPolicy(self, goal)
         assert (example[0] == 100).all()
-        return example[1][:, 0, 0, :1] / 255
+        return EchoPolicy(self, example[1])
+
+
+class EchoPolicy(TaskPolicy):
+    """Records tasks, batch sizes and noise in its agent."""
+
+    def __init__(self, agent: Echo, goal: np.ndarray) -> None:
+        self.agent, self.goal = agent, goal[:, 0, 0, 0]
+
+    def step(self, observation: np.ndarray, noise: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        self.agent.tasks |= set(self.goal.tolist())
+        self.agent.batches.append(len(observation))
+        self.agent.noise += [] if noise is None else [noise]
+        actions = np.stack([observation[:, 0, 0, 0], self.goal], axis=1).astype(np.float32) / np.float32(255)
+        return actions, np.array([self.agent.p_done(*episode_and_step(image)) for image in observation])
 
 
 class MeanActions(TabletopAdapter):
@@ -54,52 +75,32 @@ class MeanActions(TabletopAdapter):
     eval_temperature = 0.0
 
 
-class EchoActor(torch.nn.Module):
-    """Returns its features as the action; records task features, batch sizes and noise."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tasks: set[int] = set()
-        self.batches: list[int] = []
-        self.noise: list[torch.Tensor] = []
-
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        self.tasks |= {round(255 * value) for value in inputs[:, 1].tolist()}
-        self.batches.append(len(inputs))
-        return inputs
-
-    def sample(self, inputs: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        self.noise.append(noise)
-        return self(inputs)
-
-
-class EchoPolicy(torch.nn.Module):
-    """Stands in for IQL."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.actor = EchoActor()
-
-
-def echo(size: int = 32) -> Agent:
-    shapes = Shapes((size, size, 3), 2)
-    return Agent(Echo(tiny_config("goal_agnostic_bc").method_config, shapes), EchoPolicy(), shapes, torch.device("cpu"))  # pyright: ignore[reportArgumentType]
-
-
-def policy(agent: Agent) -> EchoActor:
-    actor: torch.nn.Module = agent.iql.actor
-    assert isinstance(actor, EchoActor)
-    return actor
-
-
 def plans(episodes: int, seed: int) -> list[str]:
     """Return the tasks of these episodes."""
     env = gym.make(ENV, terminate_at_success=False)
     return [env.reset(seed=episode_seed("eval", seed, index))[1]["task"] for index in range(episodes)]
 
 
-def test_one_set_of_episodes_gives_both_rates() -> None:
-    result = evaluate(echo(), SPEC, episodes=23, batch=5, seed=3, quiet=True)
+DONE_AT = {"never": (2,), "at the end": (1, 5), "on the way": (3, 4), "last": (0, 6)}
+"""Steps whose observation looks done to the agent. Neither the first observation nor the last one counts."""
+DECLARED = {"never": (2, False), "at the end": (1, False), "on the way": (3, True), "last": (None, True)}
+"""When each type of episode is declared done, and whether it is a success by that criterion."""
+
+
+def barely_done(number: int, step: int) -> float:
+    return DONE_THRESHOLD if step in list(DONE_AT.values())[number % len(DONE_AT)] else DONE_THRESHOLD - 1e-6
+
+
+@pytest.fixture
+def _declares_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One estimate is enough to declare a task done."""
+    monkeypatch.setattr("gcb.agent.agent.DONE_WINDOW", 1)
+
+
+@pytest.mark.usefixtures("_declares_at_once")
+def test_one_set_of_episodes_gives_all_rates() -> None:
+    assert list(DONE_AT) == list(DECLARED) == list(PLANS)
+    result = evaluate(Echo(barely_done), SPEC, episodes=23, batch=5, seed=3, quiet=True)
     expected = plans(23, 3)
     assert [outcome.task for outcome in result.outcomes] == expected
     assert len(set(expected)) == 4
@@ -107,58 +108,89 @@ def test_one_set_of_episodes_gives_both_rates() -> None:
         steps = PLANS[outcome.task]
         assert outcome.reached_at == (steps[0] if steps else None)
         assert outcome.at_end == (HORIZON in steps)
+        assert (outcome.declared_at, outcome.declared) == DECLARED[outcome.task]
     assert result.rate() == Rate(23 - expected.count("never"), 23)
-    assert result.rate(at_end=True) == Rate(expected.count("at the end") + expected.count("last"), 23)
+    assert result.rate(criterion="at_end") == Rate(expected.count("at the end") + expected.count("last"), 23)
+    assert result.rate(criterion="declared") == Rate(expected.count("on the way") + expected.count("last"), 23)
     assert result.rate("on the way") == Rate(expected.count("on the way"), expected.count("on the way"))
-    assert result.rate("on the way", at_end=True).successes == 0
+    assert result.rate("on the way", criterion="at_end").successes == 0
     assert result.tasks == sorted(PLANS)
+    task, reached_at, at_end, declared_at, declared = result.to_dict()["outcomes"][expected.index("on the way")]
+    assert (task, reached_at, at_end, declared_at, declared) == ("on the way", 2, False, 3, True)
+    assert result.to_dict()["tasks"]["on the way"]["declared"]["rate"] == 1
+
+
+@pytest.mark.usefixtures("_declares_at_once")
+def test_declaring_the_task_done_does_not_end_the_episode() -> None:
+    agent = Echo(lambda number, step: 1.0)
+    result = evaluate(agent, SPEC, episodes=4, quiet=True)
+    assert len(agent.batches) == HORIZON
+    assert {outcome.declared_at for outcome in result.outcomes} == {1}
+    assert result.rate(criterion="declared").successes == 0  # no goal is reached at step 1
+    assert result.rate(criterion="at_end") == evaluate(Echo(), SPEC, episodes=4, quiet=True).rate(criterion="at_end")
+
+
+def test_an_agent_that_declares_nothing_is_judged_at_the_end() -> None:
+    result = evaluate(Echo(), SPEC, episodes=23, quiet=True)
+    assert {outcome.declared_at for outcome in result.outcomes} == {None}
+    assert result.rate(criterion="declared") == result.rate(criterion="at_end") != result.rate()
+
+
+@pytest.mark.usefixtures("_declares_at_once")
+def test_an_episode_that_is_over_is_not_declared_done() -> None:
+    """The observation after its last step stays in the batch until the longest episode is over."""
+    agent = Echo(lambda number, step: float(step == ragged_length(number)))
+    result = evaluate(agent, EnvSpec(ENV, {"ragged": True}), episodes=12, batch=12, quiet=True)
+    assert len(agent.batches) == HORIZON
+    assert {outcome.declared_at for outcome in result.outcomes} == {None}
+    assert all(outcome.declared == outcome.at_end for outcome in result.outcomes)
 
 
 def test_episodes_depend_on_the_seed_but_not_on_the_batch() -> None:
-    agent = echo()
+    agent = Echo()
     wide = evaluate(agent, SPEC, episodes=7, batch=50, quiet=True)
-    assert policy(agent).batches == [7] * HORIZON
-    narrow = evaluate(echo(), SPEC, episodes=7, batch=1, quiet=True)
+    assert agent.batches == [7] * HORIZON
+    narrow = evaluate(Echo(), SPEC, episodes=7, batch=1, quiet=True)
     assert [outcome.task for outcome in wide.outcomes] == [outcome.task for outcome in narrow.outcomes]
-    other = evaluate(echo(), SPEC, episodes=7, seed=1, quiet=True)
+    other = evaluate(Echo(), SPEC, episodes=7, seed=1, quiet=True)
     assert [outcome.task for outcome in wide.outcomes] != [outcome.task for outcome in other.outcomes]
 
 
 def test_sampled_actions_do_not_depend_on_the_batch() -> None:
-    wide, narrow, halved, mean = echo(), echo(), echo(), echo()
+    wide, narrow, halved, mean = Echo(), Echo(), Echo(), Echo()
     assert (
         evaluate(wide, SPEC, episodes=4, batch=4, eval_temperature=1.0, quiet=True).to_dict()["eval_temperature"] == 1
     )
     evaluate(narrow, SPEC, episodes=4, batch=2, eval_temperature=1.0, quiet=True)
     evaluate(halved, SPEC, episodes=4, batch=4, eval_temperature=0.5, quiet=True)
-    noise = torch.stack(policy(wide).noise)
+    noise = np.stack(wide.noise)
     assert noise.shape == (HORIZON, 4, 2)
-    assert noise.unique().numel() == noise.numel()
-    first, second = torch.stack(policy(narrow).noise).chunk(2)
-    assert torch.equal(torch.cat([first, second], 1), noise)
-    assert torch.equal(torch.stack(policy(halved).noise), noise / 2)
+    assert len(np.unique(noise)) == noise.size
+    first, second = np.split(np.stack(narrow.noise), 2)
+    np.testing.assert_array_equal(np.concatenate([first, second], axis=1), noise)
+    np.testing.assert_array_equal(np.stack(halved.noise), noise / 2)
     assert evaluate(mean, SPEC, episodes=4, eval_temperature=0.0, quiet=True).eval_temperature == 0
-    assert not policy(mean).noise
+    assert not mean.noise
 
 
 def test_the_adapter_sets_the_default_eval_temperature() -> None:
-    sampled, mean = echo(), echo()
+    sampled, mean = Echo(), Echo()
     assert Eval(Path()).eval_temperature is None
     assert evaluate(sampled, SPEC, episodes=4, quiet=True).eval_temperature == ADAPTERS["gcb"].eval_temperature > 0
-    assert policy(sampled).noise
+    assert sampled.noise
     assert evaluate(mean, replace(SPEC, adapter=MeanActions()), episodes=4, quiet=True).eval_temperature == 0
-    assert not policy(mean).noise
+    assert not mean.noise
 
 
-@pytest.mark.parametrize(("mode", "brightness"), [("goal", 250), ("strict", 200), ("loose", 200)])
+@pytest.mark.parametrize(("mode", "brightness"), [("goal", 250), ("strict", 200), ("loose", 200), ("free", 200)])
 def test_the_policy_sees_only_the_goal_or_the_example(mode: str, brightness: int) -> None:
-    agent = echo()
+    agent = Echo()
     evaluate(agent, SPEC, mode, episodes=3, quiet=True)
-    assert policy(agent).tasks == {brightness}
+    assert agent.tasks == {brightness}
 
 
 def test_a_video_shows_the_example_and_the_episode(tmp_path: Path) -> None:
-    evaluate(echo(), SPEC, "strict", episodes=5, batch=2, video=tmp_path / "grid.mp4", video_episodes=3, quiet=True)
+    evaluate(Echo(), SPEC, "strict", episodes=5, batch=2, video=tmp_path / "grid.mp4", video_episodes=3, quiet=True)
     with av.open(str(tmp_path / "grid.mp4")) as container:
         frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     assert len(frames) > HORIZON
@@ -180,10 +212,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_results_are_stored_by_mode(runs: dict[str, Path]) -> None:
     assert read_results(runs["goal_agnostic_bc"]) == {}
     results = evaluate_run(runs["goal_agnostic_bc"], episodes=8, batch=4, quiet=True)
-    assert list(results) == ["goal", "strict"]
+    assert list(results) == ["goal", "strict", "free"]
     evaluate_run(runs["goal_agnostic_bc"], ["loose"], episodes=3, quiet=True, videos=False)
     kept = read_results(runs["goal_agnostic_bc"])
-    assert kept.keys() == {"goal", "strict", "loose"}
+    assert kept.keys() == {"goal", "strict", "free", "loose"}
     entry, rate = kept["goal"], results["goal"].rate()
     assert entry["all"]["any_step"] == {
         "rate": rate.value,
@@ -195,7 +227,8 @@ def test_results_are_stored_by_mode(runs: dict[str, Path]) -> None:
     assert sum(task["any_step"]["of"] for task in entry["tasks"].values()) == 8
     assert (entry["seed"], entry["step"], entry["env"]["env"]) == (0, 2, ENV)
     assert kept["loose"]["episodes"] == 3
-    assert sorted(path.name for path in (runs["goal_agnostic_bc"] / "videos").iterdir()) == ["goal.mp4", "strict.mp4"]
+    videos = sorted(path.stem for path in (runs["goal_agnostic_bc"] / "videos").iterdir())
+    assert videos == ["free", "goal", "strict"]
 
 
 def test_workers_do_not_change_the_result(runs: dict[str, Path]) -> None:
@@ -214,7 +247,7 @@ def test_unsupported_modes_are_refused_before_any_episode(runs: dict[str, Path])
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"mode": "sideways"}, "mode is 'sideways'; accepted: goal, strict, loose"),
+        ({"mode": "sideways"}, "mode is 'sideways'; accepted: goal, strict, loose, free"),
         ({"episodes": 0}, "episodes is 0"),
         ({"batch": 0}, "batch is 0"),
         ({"eval_temperature": -0.5}, "eval_temperature is -0.5"),
@@ -228,7 +261,7 @@ def test_unsupported_modes_are_refused_before_any_episode(runs: dict[str, Path])
 )
 def test_invalid_arguments_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(GCBError, match=message):
-        evaluate(echo(), **{"env_spec": SPEC, "quiet": True, **settings})
+        evaluate(Echo(), **{"env_spec": SPEC, "quiet": True, **settings})
 
 
 def test_a_run_records_its_environment(runs: dict[str, Path]) -> None:
@@ -236,10 +269,24 @@ def test_a_run_records_its_environment(runs: dict[str, Path]) -> None:
 
 
 def test_rates_by_hand() -> None:
-    outcomes = [Outcome("a", 3, True), Outcome("a", 2, False), Outcome("b", None, False), Outcome("b", 9, True)]
+    outcomes = [
+        Outcome("a", 3, True, 4, True),
+        Outcome("a", 2, False, 2, True),
+        Outcome("b", None, False),
+        Outcome("b", 9, True, None, True),
+    ]
     result = EvalResult("goal", SPEC, 0, 5, outcomes)
     assert result.rate().value == 0.75
-    assert result.rate(at_end=True).value == 0.5
+    assert result.rate(criterion="at_end").value == 0.5
+    assert result.rate(criterion="declared").value == 0.75
+    assert result.rate("b", criterion="declared") == Rate(1, 2)
     assert result.to_dict()["tasks"]["b"]["any_step"]["rate"] == 0.5
     # Wilson's interval for 3 of 4, from its formula.
     assert result.to_dict()["all"]["any_step"]["interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
+    table = results_table({"goal": result})
+    assert [column.header for column in table.columns][2:] == ["at any step", "at the end", "when declared done"]
+    assert [next(iter(column.cells)) for column in table.columns][2:] == [
+        "0.750 [0.301, 0.954] (3/4)",
+        "0.500 [0.150, 0.850] (2/4)",
+        "0.750 [0.301, 0.954] (3/4)",
+    ]

@@ -100,7 +100,8 @@ def test_success_is_marked(
     page.click(READY)
     page.wait_for_selector(FINISHED)
     outcome = page.inner_text("#outcome")
-    assert re.search(r"Success at step (\d+), kept until the end. The expert needs \1 steps", outcome)
+    said = r"The agent rightly declares it done at step \d+\."
+    assert re.search(rf"Success at step (\d+), kept until the end. {said} The expert needs \1 steps", outcome)
     assert "success" in (page.get_attribute("#agent-figure", "class") or "")
     assert page.locator("#timeline .success").count() > 10
     assert "Success at step" in (page.get_attribute("#timeline", "aria-label") or "")

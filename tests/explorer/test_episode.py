@@ -39,12 +39,16 @@ def test_an_agent_that_acts_as_the_expert_succeeds_at_the_same_step(
     shown = last["expert_success_step"] + EXTRA_STEPS
     assert all(agent == expert for agent, expert in images[:shown])
     assert all(expert is None for _, expert in images[shown:])
-    assert {event["value"] for event in steps} == {None}
+    assert [event["done"] for event in steps] == [float(event["success"]) for event in steps]
+    assert last["declared_step"] == last["success_step"] + 1  # the mean of three estimates is 2/3
+    assert last["declared_success"]
 
 
 def test_an_idle_agent_fails(renderer: SceneRenderer, simulators: SimulatorPair) -> None:
     scene = renderer.scene(SceneChoice(seed=4))
-    *_, last = run_episode(cast(Agent, ExpertAgent(simulators, idle=True)), simulators, scene, goal=scene.after)
+    *_, step, last = run_episode(cast(Agent, ExpertAgent(simulators, idle=True)), simulators, scene, goal=scene.after)
+    assert step["done"] is None
+    assert last["declared_step"] is None
     assert last["success_step"] is None
     assert not last["success_at_end"]
     assert last["expert_success_step"] > 0

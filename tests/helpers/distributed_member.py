@@ -17,7 +17,7 @@ from helpers.tiny import tiny_config, tiny_dataset
 
 CONFIGS: dict[str, TrainConfig[Any]] = {
     "gcb": tiny_config(lr_schedule="cosine", warmup_steps=2),
-    # Without the policy's gradient no loss depends on the bottleneck between φ and the policy.
+    # Without the policy's gradient no loss depends on ψ: L_ψ trains a linear map on top of it.
     "unused parameters": tiny_config(steps=3, method_config={"rl_gradient": "none"}),
     "gcbc": tiny_config("gcbc", steps=3, max_grad_norm=1.0),
 }

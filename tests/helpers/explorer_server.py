@@ -74,9 +74,10 @@ class ExpertAgent:
         self.conditioning, self.expert = conditioning, Expert(self.simulators.agent)
         return self
 
-    def act(self, observation: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    def step(self, observation: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the action, and that it is done if it is; an idle agent does not know (NaN)."""
         assert noise.shape == (5,)
-        return np.zeros(5) if self.idle else self.expert.action()
-
-    def value(self, observation: np.ndarray) -> np.ndarray:
-        return np.array(np.nan)
+        if self.idle:
+            return np.zeros(5), np.array(np.nan)
+        env = self.simulators.agent
+        return self.expert.action(), np.array(float(env._info(env.state())["success"]))

@@ -19,17 +19,34 @@ PLANS = {"never": (), "at the end": (4, 5, 6), "on the way": (2, 3), "last": (6,
 Pair = namedtuple("Pair", ["state_image", "goal_image"])
 
 
+def episode_and_step(image: np.ndarray) -> tuple[int, int]:
+    """Return the number of the episode and the step that an image shows."""
+    number, step = divmod(int(image.flat[0]), 10)
+    return number, step
+
+
+def ragged_length(number: int) -> int:
+    """Return the length of an episode in the environment with `ragged`: 3 to 6 steps."""
+    return 3 + number % 4
+
+
 class Slide(gym.Env):
     """Every image has one constant value, which encodes the episode and the step.
 
     With `check_actions` the environment asserts that the action matches the image, to detect mixed-up rows of a batch.
+    With `ragged` episodes have different lengths.
     """
 
     def __init__(
-        self, terminate_at_success: bool, analogy: str | None = None, size: int = 32, check_actions: bool = True
+        self,
+        terminate_at_success: bool,
+        analogy: str | None = None,
+        size: int = 32,
+        check_actions: bool = True,
+        ragged: bool = False,
     ) -> None:
         assert not terminate_at_success
-        self.analogy, self.size, self.check_actions = analogy, size, check_actions
+        self.analogy, self.size, self.check_actions, self.ragged = analogy, size, check_actions, ragged
         box = gym.spaces.Box(0, 255, (size, size, 3), np.uint8)
         self.observation_space = gym.spaces.Dict({"observation": box, "desired_goal": box})
         self.action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
@@ -47,7 +64,8 @@ class Slide(gym.Env):
         assert not self.check_actions or action[0] == np.float32(self.shown / 255)
         self.steps += 1
         success = self.steps in PLANS[self.plan]
-        return self.observation(), float(success), False, self.steps == HORIZON, {"success": success}
+        length = ragged_length(self.number) if self.ragged else HORIZON
+        return self.observation(), float(success), False, self.steps == length, {"success": success}
 
     def observation(self) -> dict[str, np.ndarray]:
         self.shown = 10 * self.number + self.steps

@@ -37,6 +37,7 @@ def tiny_dataset(episodes: int = 6, size: int = SIZE, actions: int = 2, seed: in
         terminated=np.array(rewards, bool),
         episode_first_frame=first,
         episode_goal_frame=goals,
+        episode_success=np.ones(episodes, bool),
     )
 
 

@@ -37,7 +37,10 @@ class WithoutPhi(Reader):
 
 
 class MeanValue(torch.nn.Module):
-    """Stands in for IQL: the value is the mean of the features."""
+    """Stands in for IQL and its policies: the value is the mean of the inputs."""
+
+    def policy(self, name: str) -> "MeanValue":
+        return self
 
     def value(self, inputs: Tensor) -> Tensor:
         return inputs.mean(1, keepdim=True)

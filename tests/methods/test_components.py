@@ -35,28 +35,55 @@ def test_infonce_trains_its_bilinear_matrix() -> None:
 
 
 @pytest.mark.parametrize("hidden", [(), (8,)])
-def test_bottleneck_is_narrow_bounded_and_noisy_on_request(hidden: tuple[int, ...]) -> None:
+def test_bottleneck_is_narrow_of_fixed_length_and_noisy_on_request(hidden: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     bottleneck, task = Bottleneck(6, 2, 0.5, hidden), 100 * torch.randn(4000, 6)
     code = bottleneck(task)
     assert bottleneck.size == 2
     assert code.shape == (4000, 2)
-    assert code.abs().max() <= 1
+    torch.testing.assert_close(code.square().mean(1), torch.ones(4000))
     assert torch.equal(code, bottleneck(task))
-    assert (bottleneck(task, noisy=True) - code).std().item() == pytest.approx(0.5, rel=0.05)
+    assert (bottleneck.add_noise(code) - code).std().item() == pytest.approx(0.5, rel=0.05)
+    assert Bottleneck(6, 2, 0.0, hidden).add_noise(code) is code
 
 
-def test_bottleneck_without_width_and_noise_is_the_identity() -> None:
-    bottleneck, task = Bottleneck(6, None, None), torch.randn(3, 6)
-    assert bottleneck(task, noisy=True) is task
+def test_bottleneck_learns_from_large_inputs() -> None:
+    """A tanh would be saturated and get no gradient."""
+    torch.manual_seed(0)
+    bottleneck = Bottleneck(8, 4, 0.0)
+    bottleneck(1e3 * torch.randn(5, 8))[:, 0].sum().backward()
+    weight = next(bottleneck.parameters())
+    assert weight.grad is not None
+    assert weight.grad.abs().max() > 0.01
+
+
+def test_bottleneck_without_width_is_the_identity() -> None:
+    bottleneck, task = Bottleneck(6, None, 0.5), torch.randn(3, 6)
+    assert bottleneck(task) is task
+    assert bottleneck.add_noise(task) is task
     assert bottleneck.size == 6
     assert not list(bottleneck.parameters())
 
 
-def test_without_bottleneck_only_gcb_has_noise() -> None:
-    for name, noisy in (("gcb", True), ("pixel", False), ("cta", False)):
-        output = make_method(name, bottleneck_dim=None, bottleneck_noise=0.3).compute_loss(image_batch())
-        assert torch.equal(output.actor_task, output.critic_task) == (not noisy)
+@pytest.mark.parametrize("name", ["gcb", "pixel", "cpv", "cc_vae", "cta"])
+def test_only_a_bottleneck_is_noisy_and_only_for_analogies(name: str) -> None:
+    for width in (16, None):
+        output = make_method(name, bottleneck_dim=width, bottleneck_noise=0.3).compute_loss(image_batch())
+        for policy, inputs in output.actor_inputs.items():
+            noisy = policy == "analogy" and width is not None
+            assert torch.equal(inputs, output.critic_inputs[policy]) == (not noisy)
+
+
+def test_policy_inputs_repeat_each_groups_task_for_its_rows() -> None:
+    """A task's features are one per group or, if they depend on the state, one per row."""
+    method, batch = make_method("pixel", policies="goal"), image_batch(6, group_size=3)
+    state, next_state = torch.arange(6.0)[:, None], torch.tensor([[10.0], [11.0]])
+    zero = torch.zeros(())
+    for task, expected in ((torch.tensor([[7.0], [8.0]]), [7, 7, 7, 8, 8, 8]), (-state, [0, -1, -2, -3, -4, -5])):
+        features, next_features = {"goal": (state, task)}, {"goal": (next_state, task[:2])}
+        output = method.policy_output(batch, zero, {}, features, next_features)
+        assert output.critic_inputs["goal"].tolist() == [[float(row), task] for row, task in enumerate(expected)]
+        assert output.next_inputs["goal"].tolist() == [[10, task[0].item()], [11, task[1].item()]]
 
 
 @pytest.mark.parametrize("settings", [{"size": 0}, {"learning_rate": -1.0}, {"weight_decay": -0.1}])

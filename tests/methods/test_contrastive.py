@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers.batches import VECTORS, fit, image_batch, make_method, vector_batch
 
-from gcb.methods.cpc import CPC
+from gcb.methods import METHODS
 
 
 def infonce_by_hand(method, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
@@ -18,6 +18,12 @@ def test_cpc_contrasts_states_with_next_states() -> None:
     assert method.compute_loss(batch).loss.item() == pytest.approx(0.5 * expected.item(), rel=1e-4)
 
 
+def test_cpc_contrasts_the_first_state_of_each_group() -> None:
+    method, batch = make_method("cpc"), image_batch(group_size=2)
+    expected = infonce_by_hand(method, method._psi(batch.state[::2]), method._psi(batch.next_state))
+    assert method.compute_loss(batch).loss.item() == pytest.approx(expected.item(), rel=1e-4)
+
+
 def test_cpc_gradient_enters_state_and_next_state() -> None:
     method, batch = make_method("cpc"), image_batch()
     state = torch.randn(8, 32, requires_grad=True)
@@ -27,12 +33,14 @@ def test_cpc_gradient_enters_state_and_next_state() -> None:
     assert next_state.grad is not None
 
 
-def test_cpc_shifts_state_and_next_state_independently() -> None:
-    assert not any({"state", "next_state"} <= together for together in CPC.shifted_together)
+def test_only_cpc_shifts_the_next_state_alone() -> None:
+    assert {name: set(method.shifted_alone) for name, method in METHODS.items() if method.shifted_alone} == {
+        "cpc": {"next_state"}
+    }
 
 
 def test_curl_contrasts_states_with_the_momentum_encoders_view() -> None:
-    method, batch = make_method("curl", view_shift=0), image_batch()
+    method, batch = make_method("curl", view_shift=0), image_batch(group_size=2)
     for parameter in method._target.parameters():
         parameter.data += 0.01
     expected = infonce_by_hand(method, method._psi(batch.state), method._target(batch.state))

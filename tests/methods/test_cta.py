@@ -39,24 +39,38 @@ def test_bootstrap_uses_the_target_networks() -> None:
     assert all(weight.grad is not None for weight in [*method._psi.parameters(), *method._state.parameters()])
 
 
-def test_task_features_are_bilinear_in_task_and_state() -> None:
-    """Doubling either the state's or the task's features doubles the result."""
+def test_inputs_combine_task_and_state_bilinearly() -> None:
+    """Doubling a projection of the state's or of the task's features doubles the result."""
     method = make_method("cta", bottleneck_dim=None)
-    method.state_projection.bias.data.zero_()
     change, state = torch.randn(3, 32), torch.randn(3, 32)
-    seen = method.encode_task(torch.cat([change, state], -1))
-    torch.testing.assert_close(method.encode_task(torch.cat([2 * change, state], -1)), 2 * seen)
-    torch.testing.assert_close(method.encode_task(torch.cat([change, 2 * state], -1)), 2 * seen)
+    for policy in ("goal", "analogy"):
+        method.state_projections[policy].bias.data.zero_()
+        seen = method.inputs(policy, state, change)[:, 32:]
+        torch.testing.assert_close(method.inputs(policy, 2 * state, change)[:, 32:], 2 * seen)
+        method.task_projections[policy].weight.data *= 2
+        torch.testing.assert_close(method.inputs(policy, state, change)[:, 32:], 2 * seen)
 
 
-def test_task_is_a_difference_of_embeddings() -> None:
-    method, batch = make_method("cta", bottleneck_dim=None), image_batch()
-    change = layer_normed(method.psi(batch.goal) - method.psi(batch.initial_state))
-    expected = method.task_projection(change) * method.state_projection(method.state_features(batch.state))
-    torch.testing.assert_close(method.compute_loss(batch).critic_task, expected)
-    torch.testing.assert_close(
-        method.phi(batch.initial_state, batch.goal), method.psi(batch.goal) - method.psi(batch.initial_state)
-    )
+@pytest.mark.parametrize("group_size", [1, 2])
+def test_task_is_a_difference_of_embeddings(group_size: int) -> None:
+    method, batch = make_method("cta", bottleneck_dim=None), image_batch(group_size=group_size)
+    goal, initial_state = batch.expand(batch.goal), batch.expand(batch.initial_state)
+    state = method._state(batch.state)
+    torch.testing.assert_close(method.phi(initial_state, goal), method.psi(goal) - method.psi(initial_state))
+    for policy, start in (("goal", batch.state), ("analogy", initial_state)):
+        change = layer_normed(method.psi(goal) - method.psi(start))
+        expected = method.task_projections[policy](change) * method.state_projections[policy](state)
+        seen = method.compute_loss(batch).critic_inputs[policy]
+        where = [] if policy == "goal" else [layer_normed(method.psi(initial_state))]
+        torch.testing.assert_close(seen, torch.cat([state, expected, *where], -1))
+
+
+def test_value_loss_uses_the_first_transition_of_each_group() -> None:
+    method, batch = make_method("cta"), image_batch(group_size=2)
+    value = goal_value(method._state(batch.first(batch.state)), method.psi(batch.goal))
+    next_value = goal_value(method._state(batch.next_state), method.psi(batch.goal))
+    expected, _ = method.value_loss(value, next_value, batch.reward, batch.terminal)
+    assert method.compute_loss(batch).loss.item() == pytest.approx(expected.item(), rel=1e-4)
 
 
 def test_loss_of_one_batch_can_be_minimised() -> None:

@@ -30,7 +30,8 @@ class Constant(nn.Module):
         return self.values.expand(len(phi), -1)
 
 
-def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("group_size", [1, 2])
+def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch, group_size: int) -> None:
     settings = {"metric_discount": 0.5, "scale_reward": False, "tau": None, "phi_weight": 2.0, "size": 2}
     method = make_method("gc_dbc", VECTORS, **settings)
     method._phi, method.action_decoder = Difference(), Constant(0.5, 0.0)
@@ -38,24 +39,28 @@ def test_loss_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     goal, state, next_state = torch.zeros(2, 7), torch.zeros(2, 7), torch.zeros(2, 7)
     goal[1, :2] = torch.tensor([3.0, 5.0])  # φ is (0, 0) and (3, 5), at distance 4 in mean_l1
     next_state[1, :2] = torch.tensor([1.0, 1.0])  # then (0, 0) and (2, 4), at 3
-    action, reward = torch.tensor([[0.5, 0.0], [-0.5, 0.0]]), torch.tensor([0.0, 1.0])
+    rows, action = torch.full((2 * group_size, 7), 9.0), torch.full((2 * group_size, 2), 9.0)
+    rows[::group_size], action[::group_size] = state, torch.tensor([[0.5, 0.0], [-0.5, 0.0]])
+    reward, final = torch.tensor([0.0, 1.0]), torch.zeros(2 * group_size, dtype=torch.bool)
     monkeypatch.setattr(torch, "randperm", lambda rows, device=None: torch.tensor([1, 0]))
-    features = method.compute_loss(Batch(state, next_state, goal, action, reward, reward.bool()))
+    output = method.compute_loss(Batch(rows, next_state, goal, action, final, reward, reward.bool()))
     metric = (4 - 1 - 0.5 * 3) ** 2
     decoded_reward, decoded_action = (0.25**2 + 0.75**2) / 2, (0 + 0 + 1 + 0) / 4
-    assert features.loss.item() == pytest.approx(2 * metric + decoded_reward + decoded_action)
-    assert features.logs["phi_loss"].item() == pytest.approx(2 * metric)
+    assert output.loss.item() == pytest.approx(2 * metric + decoded_reward + decoded_action)
+    assert output.logs["phi_loss"].item() == pytest.approx(2 * metric)
 
 
 def test_target_follows_without_gradient() -> None:
     method, batch = make_method("gc_dbc", tau=0.5, rl_gradient="none"), image_batch()
-    assert encoder_gradient(method, method.compute_loss(batch).actor_task) == 0
+    assert encoder_gradient(method, method.compute_loss(batch).actor_inputs["goal"]) == 0
     target, source = next(method._target.parameters()), next(method._phi.parameters())
     before = target.clone()
     source.data += 1
     method.after_step()
     torch.testing.assert_close(target, before + 0.5)
     assert not target.requires_grad
+    by_goal = method.goal_inputs(batch.next_state, batch.goal)  # the policy sees φ itself
+    torch.testing.assert_close(method.compute_loss(batch).next_inputs["goal"], by_goal)
 
 
 def test_loss_of_one_batch_can_be_minimised() -> None:

@@ -41,7 +41,9 @@ def test_samples_have_the_posteriors_mean_and_std() -> None:
 def test_policy_sees_the_mean_not_a_sample() -> None:
     method, batch = make_method("vae"), image_batch()
     mean, _ = mean_and_log_variance(method._psi(batch.state))
-    torch.testing.assert_close(method.compute_loss(batch).critic_state, layer_normed(mean))
+    seen = method.compute_loss(batch).critic_inputs
+    for policy in ("goal", "analogy"):
+        torch.testing.assert_close(seen[policy][:, :32], layer_normed(mean))
     assert not torch.equal(method.compute_loss(batch).loss, method.compute_loss(batch).loss)
 
 
@@ -91,12 +93,24 @@ def test_only_cc_vae_uses_the_context() -> None:
 def test_cc_vae_analogy_replaces_the_goals_code() -> None:
     """The state's code and the context remain those of the current episode."""
     method, batch = make_method("cc_vae", bottleneck_dim=None), image_batch()
-    by_goal = method.goal_features(batch.initial_state, batch.state, batch.goal)
+    by_goal = method.goal_inputs(batch.state, *method.prepare_goal(batch.initial_state, batch.goal))
     example = (batch.state.roll(1, 0), batch.goal.roll(1, 0))
-    seen = method.analogy_features(batch.initial_state, batch.state, example)
+    seen = method.analogy_inputs(batch.state, *method.prepare_example(batch.initial_state, *example))
     assert torch.equal(seen[:, :64], by_goal[:, :64])
     torch.testing.assert_close(seen[:, 64:], method.phi(*example))
     torch.testing.assert_close(seen[:, 32:64], method.psi(batch.initial_state))
+    torch.testing.assert_close(by_goal[:, 64:], method.phi(batch.initial_state, batch.goal))
+
+
+def test_cc_vae_reconstructs_all_states_of_a_group_in_its_context() -> None:
+    batch = image_batch(group_size=2)
+    rows = replace(batch, **{name: batch.expand(getattr(batch, name)) for name in ("next_state", "goal", "reward")})
+    rows = replace(rows, initial_state=batch.expand(batch.initial_state))
+    method, losses = make_method("cc_vae"), []
+    for same in (batch, rows):
+        torch.manual_seed(0)
+        losses.append(method.compute_loss(same).loss.item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +118,7 @@ def test_cc_vae_analogy_replaces_the_goals_code() -> None:
     [
         ({"kl_weight": -1.0}, "kl_weight is -1.0"),
         ({"observation_std": 0.0}, "observation_std is 0.0"),
-        ({"condition": "goal"}, "bottleneck_dim"),
+        ({"reconstruction_weight": -1.0}, "reconstruction_weight is -1.0"),
     ],
 )
 def test_settings_are_checked(settings: dict, message: str) -> None:

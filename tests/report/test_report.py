@@ -22,7 +22,7 @@ from gcb.evaluation.evaluate import EvalResult
 from gcb.evaluation.rollouts import Outcome
 from gcb.report.report import write_report
 from gcb.report.run_groups import RunGroup, group_runs, read_runs
-from gcb.report.success import overview, paper_rows
+from gcb.report.success import overview, paper_rows, success_table
 from gcb.runs.config import TrainConfig, make_config, write_config
 from gcb.training.trainer import train
 from gcb.utils.files import read_json, write_json
@@ -66,11 +66,16 @@ class Page(HTMLParser):
 
 
 def write_results(run: Path, **successes: int) -> None:
-    """Write an eval.json with ten episodes in each mode, five of each task, of which the first are successful."""
+    """Write an eval.json with ten episodes in each mode, five of each task, of which the first are successful.
+
+    At the end there is one success less, and two less when declared done.
+    """
     results = {}
     for mode, count in successes.items():
         tasks = ["drawer"] * 5 + ["button"] * 5
-        outcomes = [Outcome(task, 3 if i < count else None, i < count - 1) for i, task in enumerate(tasks)]
+        outcomes = [
+            Outcome(task, 3 if i < count else None, i < count - 1, 5, i < count - 2) for i, task in enumerate(tasks)
+        ]
         results[mode] = EvalResult(mode, EnvSpec("gcb/ButtonDrawer-v0"), 0, 2, outcomes).to_dict()
     write_json(run / "eval.json", results)
 
@@ -140,7 +145,47 @@ def test_success_rates_match_the_evaluations(page: str) -> None:
     assert "0.440 ± 0.026" in words  # the paper's GCB in Button and Drawer
     assert "0.403 ± 0.041" in words
     assert "2 × 10" in words
+    # 4 and 6 of 10 at the end: Wilson of 10 of 20; 3 and 5 when declared done: Wilson of 8 of 20.
+    rates = "0.600 ± 1.271 [0.387, 0.781] 0.500 ± 1.271 [0.299, 0.701] 0.400 ± 1.271 [0.219, 0.613]"
+    assert f"gcb goal image all tasks {rates} 2 × 10" in words
+    assert "at any step at the end when declared done seeds × episodes" in words
     assert "one was evaluated at step 2, but is now at step 4" in words
+
+
+def without_declared(run: Path, out: Path, mode: str | None = None) -> Path:
+    """Copy a run as if it, or one mode of it, had been evaluated before that criterion was measured."""
+    shutil.copytree(run, out)
+    results = read_json(out / "eval.json")
+    for name, result in results.items():
+        if mode in (None, name):
+            for rates in (result["all"], *result["tasks"].values()):
+                del rates["declared"]
+    write_json(out / "eval.json", results)
+    return out
+
+
+def test_older_evaluations_lack_a_criterion(runs: dict[str, Path], tmp_path: Path) -> None:
+    old = without_declared(runs["one"], tmp_path / "old")
+    (group,) = group_runs(read_runs([old]))
+    assert group.cell("goal", criterion="declared") is None
+    assert str(group.cell("goal", criterion="at_end")) == "0.400 [0.168, 0.687]"
+    headings, rows = success_table([group])
+    assert headings == ("agent", "task given by", "task", "at any step", "at the end", "seeds × episodes")
+    assert {len(row) for row in rows} == {len(headings)}
+    write_report([old], tmp_path / "report.html")
+    assert "at any step at the end seeds × episodes" in Page((tmp_path / "report.html").read_text()).words
+
+
+def test_a_rate_that_only_some_evaluations_have_is_a_dash_elsewhere(runs: dict[str, Path], tmp_path: Path) -> None:
+    mixed = without_declared(runs["one"], tmp_path / "mixed", mode="strict")
+    headings, rows = success_table(group_runs(read_runs([mixed])))
+    column = headings.index("when declared done")
+    declared = {row[1:3]: row[column] for row in rows}
+    assert declared["goal image", "all tasks"] == "0.300 [0.108, 0.603]"
+    assert declared["strict analogy", "all tasks"] == "–"
+    # A mean over some of the seeds would not be comparable with the other columns.
+    _, rows = success_table(group_runs(read_runs([without_declared(runs["one"], tmp_path / "old"), runs["two"]])))
+    assert {row[column] for row in rows} == {"–"}
 
 
 def test_the_page_states_its_provenance(page: str) -> None:

@@ -44,10 +44,16 @@ def test_a_preset_changes_only_what_it_lists() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_laptop_video_differs_from_laptop_in_augmentation_and_steps_alone(method: str) -> None:
     laptop, video = (to_dict(make_config(method, preset)) for preset in ("laptop", "laptop_video"))
-    changed = (
-        ["steps"] if method == "pixel" else ["horizontal_flip", "random_overlay", "steps"]
-    )  # which is not augmented by definition
+    changed = ["steps"] if method == "pixel" else ["random_overlay", "steps"]  # pixel is not augmented by definition
     assert sorted(change.name for change in differences(laptop, video)) == changed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_laptop_trains_on_the_episodes_own_goals(method: str) -> None:
+    config = make_config(method, "laptop")
+    assert (config.goals.p_original, config.only_successful) == (1.0, True)
+    assert config.batch_size % (2 * config.transitions_per_episode) == 0
+    assert config.transitions_per_episode == 2
 
 
 def test_changes_override_the_preset() -> None:
@@ -80,6 +86,13 @@ def test_missing_settings_keep_their_defaults(tmp_path: Path) -> None:
         ("method: gcbc\niql: 3", "iql is 3; accepted: a mapping of discount"),
         ("method: gcbc\nsteps: 0", "steps is 0; it must be at least 1."),
         ("method: gcbc\nbatch_size: 1", "batch_size is 1; it must be at least 2"),
+        ("method: gcbc\nbatch_size: 3", "batch_size is 3; it must be a multiple of 2"),
+        (
+            "method: gcbc\nbatch_size: 18\ntransitions_per_episode: 3\nmicrobatches: 2",
+            "batch_size is 18; it must be a multiple of 12 (2 × transitions_per_episode × microbatches).",
+        ),
+        ("method: gcbc\ntransitions_per_episode: 0", "transitions_per_episode is 0; it must be at least 1."),
+        ("method: gcb\nmethod_config: {partners: {colour: red}}", "method_config.partners.colour is not a setting"),
         ("method: gcbc\nsteps: 10\nwarmup_steps: 10", "warmup_steps is 10; it must be in [0, 10)"),
         ("method: gcbc\nmax_grad_norm: -1", "max_grad_norm is -1.0; it must be above 0."),
         ("method: gcbc\nmin_lr_ratio: 2", "min_lr_ratio is 2.0; it must be in [0, 1]"),

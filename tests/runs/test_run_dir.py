@@ -253,7 +253,7 @@ def test_a_run_whose_checkpoint_file_was_deleted_is_not_started_anew(tmp_path: P
 
 def record(**changes: Any) -> bytes:
     """Return run.json with changes of the dataset's record."""
-    return json.dumps({"format": "gcb-run", "version": 2, "data": {**to_dict(DATASET), **changes}}).encode()
+    return json.dumps({"format": "gcb-run", "version": 3, "data": {**to_dict(DATASET), **changes}}).encode()
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def record(**changes: Any) -> bytes:
         (b"[]", "its format is not 'gcb-run'"),
         (b'{"format": "gcb-run", "version": 99}', "written by gcb None"),
         (b'{"format": "gcb-run", "version": 1, "gcb": "0.1.0", "data": {}}', r"written by gcb 0\.1\.0.*train it again"),
-        (b'{"format": "gcb-run", "version": 2}', "data is None; accepted: a mapping of path, fingerprint"),
+        (b'{"format": "gcb-run", "version": 3}', "data is None; accepted: a mapping of path, fingerprint"),
         (record(shapes=[3]), r"data\.shapes is \[3\]; accepted: a mapping of observation, action"),
         (record(shapes={"observation": [8, 8, 3], "action": 0}), "shapes is .*; accepted: "),
         (record(fingerprint=3), r"data\.fingerprint is 3; accepted: text"),

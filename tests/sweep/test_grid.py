@@ -65,8 +65,8 @@ def test_a_job_can_be_sent_to_another_process() -> None:
 
 
 def test_a_method_without_analogies_is_evaluated_with_goal_images_only() -> None:
-    jobs = Grid(("gcb", "gcbc"), modes=("goal", "strict")).jobs(RUNS, ROOT)
-    assert [job.supported_modes for job in jobs] == [("goal", "strict"), ("goal",)]
+    jobs = Grid(("gcb", "gcbc")).jobs(RUNS, ROOT)
+    assert [job.supported_modes for job in jobs] == [("goal", "strict", "free"), ("goal",)]
 
 
 def test_named_grids() -> None:
@@ -136,6 +136,7 @@ episodes: 10
         ({"methods": ["gcb"], "seeds": "many"}, "seeds is 'many'; accepted: a whole number or a list."),
         ({"methods": ["gcb"], "video": ["colour"]}, "video[0] is 'colour'; accepted: true or false."),
         ({"methods": ["gcb"], "episodes": 0}, "episodes is 0"),
+        ({"methods": ["gcb"], "modes": ["wild"]}, "modes[0] is 'wild'; accepted: 'goal', 'strict', 'loose', 'free'."),
         ({"methods": ["gcb"], "envs": ["../home"]}, "envs holds '../home'; accepted: drawer, button_drawer"),
         ({"methods": ["gcb"], "envs": ["drawer_video"]}, "envs holds 'drawer_video'"),
         ({"methods": ["gcb"], "overrides": 3}, "overrides is 3; accepted: a mapping"),

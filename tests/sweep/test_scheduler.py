@@ -1,6 +1,7 @@
 """The order of jobs, retries, failures, and results.csv."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from gcb.runs.run_dir import Run
 from gcb.sweep.dashboard import Dashboard
 from gcb.sweep.grid import Grid
 from gcb.sweep.jobs import DataJob
+from gcb.sweep.results import run_rows
 from gcb.sweep.scheduler import Plan, Scheduler
 from gcb.sweep.sweep_dir import SweepDir
-from gcb.utils.files import directory_lock
+from gcb.utils.files import directory_lock, read_json, write_json
 
 pytestmark = pytest.mark.usefixtures("inline")
 
@@ -124,8 +126,26 @@ def test_results_have_the_columns_of_the_grid(tmp_path: Path, data_root: Path) -
     out = tmp_path / "out"
     run_sweep(tiny_grid(methods=("gcbc",), video=(True,), seeds=(3,)), out, data_root)
     rows = [row for row in read_rows([out / "results.csv"]) if row.task == "all"]
-    assert [(row.mode, row.episodes) for row in rows] == [("goal", 4), ("strict", 0)]  # gcbc does not support analogies
+    # gcbc does not support analogies.
+    assert [(row.mode, row.episodes) for row in rows] == [("free", 0), ("goal", 4), ("strict", 0)]
     assert {(row.env, row.video, row.method, row.variant, row.seed) for row in rows} == {("slide", True, "gcbc", "", 3)}
+
+
+def test_results_have_the_successes_by_every_criterion(tmp_path: Path, data_root: Path) -> None:
+    out = tmp_path / "out"
+    run_sweep(tiny_grid(modes=("goal",)), out, data_root)
+    (row,) = [row for row in read_rows([out / "results.csv"]) if row.task == "all"]
+    path = out / "runs" / RUN / "eval.json"
+    results = read_json(path)
+    outcomes = results["goal"]["outcomes"]  # task, reached_at, at_end, declared_at, declared
+    assert row.successes == sum(outcome[1] is not None for outcome in outcomes)
+    assert (row.successes_at_end, row.successes_declared) == tuple(
+        sum(outcome[place] for outcome in outcomes) for place in (2, 4)
+    )
+    del results["goal"]["all"]["declared"]  # as in an older evaluation
+    write_json(path, results)
+    (older,) = [row for row in run_rows(path.parent) if row.task == "all"]
+    assert older == replace(row, successes_declared=None)
 
 
 def test_a_copied_run_is_not_a_result_of_its_new_name(tmp_path: Path, data_root: Path) -> None:

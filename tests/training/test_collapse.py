@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from gcb.data import Batch
-from gcb.training.collapse import CollapseAlarm, CollapseWarning, effective_rank, feature_std, representation_metrics
+from gcb.training.collapse import (
+    FIRST_STEP,
+    CollapseAlarm,
+    CollapseWarning,
+    effective_rank,
+    feature_std,
+    representation_metrics,
+)
 
 
 def test_feature_std_by_hand() -> None:
@@ -48,11 +55,14 @@ class Embedding(torch.nn.Module):
 def test_only_the_embeddings_a_method_has_are_measured() -> None:
     method, state = Embedding(), torch.randn(50, 4)
     zeros = torch.zeros(50)
-    batch = Batch(state, state, state, zeros, zeros, zeros)
-    metrics = representation_metrics(method, batch)  # pyright: ignore[reportArgumentType]
-    assert metrics.keys() == {"phi_feature_std", "phi_relative_feature_std", "phi_rank"}
-    assert metrics["phi_feature_std"] == pytest.approx(2 * feature_std(state).item(), rel=1e-5)
-    assert method.training
+    for rows in (state, state.repeat_interleave(2, 0) * torch.tensor([1.0, 9.0]).repeat(50)[:, None]):
+        batch = Batch(
+            rows, state, state, zeros, zeros, zeros, zeros
+        )  # of a group, the first state is embedded with the goal
+        metrics = representation_metrics(method, batch)  # pyright: ignore[reportArgumentType]
+        assert metrics.keys() == {"phi_feature_std", "phi_relative_feature_std", "phi_rank"}
+        assert metrics["phi_feature_std"] == pytest.approx(2 * feature_std(state).item(), rel=1e-5)
+        assert method.training
 
 
 HEALTHY = {"phi_feature_std": 0.4, "phi_relative_feature_std": 0.4, "phi_rank": 20.0}
@@ -64,6 +74,7 @@ def test_a_collapse_warns_once(broken: dict[str, float]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         alarm.check(HEALTHY, 100)
+        alarm.check({**HEALTHY, **broken}, FIRST_STEP - 1)  # hardly trained yet
     with pytest.warns(CollapseWarning, match="φ .* step 200"):
         alarm.check({**HEALTHY, **broken}, 200)
     with warnings.catch_warnings():

@@ -19,6 +19,9 @@ from gcb.runs.config import TrainConfig
 from gcb.runs.dataset_record import shapes_of
 from gcb.training.learner import Learner, autocast_dtype, lr_multiplier
 
+PARTS = ("actor", "value", "done")
+"""The networks of a policy."""
+
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
@@ -27,7 +30,8 @@ def data() -> Dataset:
 
 def learner(config: TrainConfig[Any], data: Dataset) -> tuple[Learner, Batch[Tensor]]:
     torch.manual_seed(0)
-    sampler = Sampler(data, GoalSampling(), np.random.default_rng(0))
+    settings = {"group_size": config.transitions_per_episode, "p_final_state": config.p_final_state}
+    sampler = Sampler(data, GoalSampling(), np.random.default_rng(0), **settings)
     batch = sampler.sample(8, extra_frames=["initial_state"]).to("cpu")
     return Learner(config, shapes_of(data), torch.device("cpu")), batch
 
@@ -57,8 +61,22 @@ def test_every_trained_parameter_changes(data: Dataset) -> None:
     made.step(batch, 0)
     changed = {name for name, value in made.modules.named_parameters() if not torch.equal(value, before[name])}
     unchanged = before.keys() - changed
-    assert {name.split(".")[1] for name in changed} == {"encoder", "value", "critics", "targets", "actor"}
+    parts = ("method.encoder", "iql.critics", "iql.targets", *(f"iql.policies.goal.{part}" for part in PARTS))
+    assert all(name.startswith(parts) for name in changed)
+    assert all(any(name.startswith(part) for name in changed) for part in parts)
     assert not [name for name in unchanged if "weight" in name]
+
+
+def test_both_policies_are_trained_at_the_same_rate(data: Dataset) -> None:
+    made, batch = learner(tiny_config("gcb", learning_rate=2e-3), data)
+    assert batch.group_size == 2
+    before = {name: value.clone() for name, value in made.iql.named_parameters()}
+    made.step(batch, 0)
+    for policy in ("goal", "analogy"):
+        for part in PARTS:
+            names = [name for name in before if name.startswith(f"policies.{policy}.{part}.")]
+            steps = [(made.iql.get_parameter(name) - before[name]).abs().max().item() for name in names]
+            assert max(steps) == pytest.approx(2e-3, rel=1e-3)  # Adam's first step
 
 
 class Forgetful(GoalAgnosticBC):

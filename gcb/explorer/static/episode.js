@@ -35,7 +35,7 @@ export class EpisodePlayer {
 
   start(event) {
     this.reset(event.agent_image);
-    this.steps = [{ ...event, expert_image: event.agent_image, value: null }];
+    this.steps = [{ ...event, expert_image: event.agent_image, done: null }];
     this.live = this.playing = true;
     $("question").hidden = true;
     $("expert").hidden = false;
@@ -109,7 +109,7 @@ export class EpisodePlayer {
     $("replay").setAttribute("aria-label", this.playing ? "Pause" : "Replay");
   }
 
-  // Steps with success, the critic's value of each step, and the step of the expert's success.
+  // Steps with success, the agent's probability that it is done, and the step of the expert's success.
   drawTimeline() {
     const timeline = $("timeline");
     const last = Math.max(75, this.steps.length - 1);
@@ -117,9 +117,9 @@ export class EpisodePlayer {
     const bars = this.steps
       .filter((frame) => frame.success && frame.step)
       .map((frame) => svg("rect", { x: frame.step - 1, y: 0, width: 1.02, height: 24, class: "success" }));
-    const values = this.steps.filter((frame) => frame.value !== null && frame.value !== undefined);
-    const points = values.map((frame) => `${frame.step},${22 - 20 * Math.min(1, Math.max(0, frame.value))}`).join(" ");
-    const shapes = [...bars, svg("polyline", { points, class: "value" })];
+    const known = this.steps.filter((frame) => frame.done !== null && frame.done !== undefined);
+    const points = known.map((frame) => `${frame.step},${22 - 20 * frame.done}`).join(" ");
+    const shapes = [...bars, svg("polyline", { points, class: "done" })];
     if (this.expertSuccessStep !== null) {
       shapes.push(svg("line", { x1: this.expertSuccessStep, x2: this.expertSuccessStep, y1: 0, y2: 24, class: "expert" }));
     }

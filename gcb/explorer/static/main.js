@@ -143,11 +143,14 @@ function onEvent(event) {
   }
 }
 
-function showResult({ success_step: step, success_at_end: atEnd, expert_success_step: expertStep }) {
+function showResult(event) {
+  const { success_step: step, success_at_end: atEnd, declared_step: declared, expert_success_step: expertStep } = event;
   const expert = expertStep === null ? "" : ` The expert needs ${expertStep} steps.`;
-  if (step === null) showOutcome(`No success in ${player.steps.length - 1} steps.${expert}`, "failure");
-  else if (atEnd) showOutcome(`Success at step ${step}, kept until the end.${expert}`, "success");
-  else showOutcome(`Success at step ${step}, but lost again by the end.${expert}`, "success");
+  const right = event.declared_success ? "rightly" : "wrongly";
+  const says = declared === null ? " The agent never declares it done." : ` The agent ${right} declares it done at step ${declared}.`;
+  if (step === null) showOutcome(`No success in ${player.steps.length - 1} steps.${says}${expert}`, "failure");
+  else if (atEnd) showOutcome(`Success at step ${step}, kept until the end.${says}${expert}`, "success");
+  else showOutcome(`Success at step ${step}, but lost again by the end.${says}${expert}`, "success");
 }
 
 function showOutcome(text, level = "") {

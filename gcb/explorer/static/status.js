@@ -4,7 +4,7 @@ import { fetchJson, Unreachable } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const ENVS = { "gcb/ButtonDrawer-v0": "Button and Drawer", "gcb/Drawer-v0": "Drawer" };
-const MODES = { goal: "by goal image", strict: "by example", loose: "by loose example" };
+const MODES = { goal: "by goal image", strict: "by example", loose: "by loose example", free: "by free example" };
 const DELETED = "The run directory ";
 
 // Polls the server. `onReady` is called once the agent is loaded, `onMap` each time the state of the map changes.
