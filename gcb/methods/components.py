@@ -79,7 +79,7 @@ class PolicyConfig(GradientConfig):
     bottleneck_noise: float = 0.3
     """Standard deviation of the noise on the bottleneck in training; its code has a root mean square of 1."""
 
-    intervals: ClassVar = {"bottleneck_dim": "[1, inf)", "bottleneck_noise": "[0, inf)"}
+    intervals: ClassVar = {"bottleneck_dim": "[2, inf)", "bottleneck_noise": "[0, inf)"}
 
 
 class Bottleneck(nn.Module):

@@ -36,8 +36,8 @@ class GCBConfig(MetricConfig, PolicyConfig):
     psi_weight: float = 1.0
     """Weight of L_ψ."""
     linear_psi: bool = True
-    """L_ψ trains a linear map on top of the policy's state embedding; otherwise, as in the paper, the embedding itself,
-    which makes it less precise."""
+    """L_ψ trains a linear map on top of the policies' state embedding; otherwise, as in the paper, the embedding
+    itself, which makes it less precise. Without an RL gradient nothing else trains the embedding: then use False."""
     relative_psi_loss: bool = True
     """Divide L_ψ by the squared length of its target; otherwise it vanishes where distances are small."""
     reward_decoder: bool = True
@@ -161,17 +161,16 @@ class GCB(PolicyMethod):
             phi = batch.first(phi_rows)
         else:
             phi_rows = phi = self._phi(batch.first(state), goal)
-        with torch.no_grad():
-            phi_next = self._target_phi(batch, next_state, goal)
+        phi_next = self._no_grad_phi(next_state, goal)
+        phi_target = phi_next if self._target is None else self._target_phi(batch)
 
-        losses, logs = self._representation_losses(batch, goal, phi, phi_next, batch.first(psi))
+        losses, logs = self._representation_losses(batch, goal, phi, phi_target, batch.first(psi))
         logs = {**{name: loss.detach() for name, loss in losses.items()}, **logs}
         features, next_features = {}, {}
         if self._acts_on_goals:
             by_pair = self.config.goal_condition == "pair"
-            psi_goal = None if by_pair else self._psi(goal)
-            features["goal"] = (psi, phi_rows if psi_goal is None else psi_goal)
-            next_features["goal"] = (psi_next, phi_next if psi_goal is None else psi_goal)
+            task, next_task = (phi_rows, phi_next) if by_pair else (self._psi(goal),) * 2
+            features["goal"], next_features["goal"] = (psi, task), (psi_next, next_task)
         if self._acts_on_examples:
             assert initial_state is not None, "`extra_frames` asks for it"
             start, example = self._psi(initial_state), self._examples(batch, self._phi(initial_state, goal))
@@ -208,10 +207,14 @@ class GCB(PolicyMethod):
     def _no_grad_psi(self, features: Tensor) -> Tensor:
         return self._psi(features)
 
-    def _target_phi(self, batch: Batch[Tensor], next_state: Tensor, goal: Tensor) -> Tensor:
-        """Return φ̄(s', g): of the target networks, or of φ itself."""
-        if self._target is None:
-            return self._phi(next_state, goal)
+    @torch.no_grad()
+    def _no_grad_phi(self, state: Tensor, goal: Tensor) -> Tensor:
+        return self._phi(state, goal)
+
+    @torch.no_grad()
+    def _target_phi(self, batch: Batch[Tensor]) -> Tensor:
+        """Return φ̄(s', g) of the target networks."""
+        assert self._target is not None
         trunk, phi = self._target["trunk"], self._target["phi"]
         return phi(trunk(batch.next_state), trunk(batch.goal))
 
@@ -241,7 +244,8 @@ class GCB(PolicyMethod):
         psi_goal = self._no_grad_psi(goal) if config.linear_psi else self._psi(goal)
         loss, logs = psi_loss(phi, phi_goal, self._arithmetic(psi), self._arithmetic(psi_goal))
         if config.relative_psi_loss:
-            loss = loss * (logs["psi_unexplained"] / loss.detach().clamp_min(1e-12))
+            # The unexplained fraction, at most 1: at first φ is much smaller than ψ.
+            loss = loss * (logs["psi_unexplained"].clamp(max=1.0) / loss.detach().clamp_min(1e-12))
         return config.psi_weight * loss, logs
 
     def after_step(self) -> None:

@@ -47,7 +47,11 @@ _ALL = (
     _ablation("both_l2", "ablatemetric", "ℓ2 norm on both sides of L_φ", "left_l2", left_norm="l2", right_norm="l2"),
     _ablation("critic_gradient", "ablateCG", "encoders trained by the critic's gradient", rl_gradient="critic"),
     _ablation("both_gradients", "ablateCG", "encoders trained by the actor's and critic's", rl_gradient="both"),
-    _ablation("no_gradient", "ablateCG", "no RL gradient into the encoders", rl_gradient="none"),
+    _ablation(
+        *("no_gradient", "ablateCG", "no RL gradient into the encoders", "psi_gradient"),
+        rl_gradient="none",
+        linear_psi=False,
+    ),
     _ablation("no_reward_decoder", "ablatedecoder", "no reward decoder", reward_decoder=False),
     _ablation("deterministic_dynamics", "ablatedynamics", f"{_MODEL}: deterministic", dynamics="deterministic"),
     _ablation("probabilistic_dynamics", "ablatedynamics", f"{_MODEL}: Gaussian", dynamics="probabilistic"),

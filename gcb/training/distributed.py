@@ -5,6 +5,7 @@ Each process takes an equal part of every batch, and DistributedDataParallel ave
 """
 
 import atexit
+import gc
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -137,8 +138,15 @@ def _connect() -> Any:
     """Connect the processes, once for their lifetime: torchrun's rendezvous cannot be repeated."""
     if not dist.is_initialized():
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=TIMEOUT)
-        atexit.register(dist.destroy_process_group)
+        atexit.register(_disconnect)
     return dist.new_group(backend="gloo", timeout=TIMEOUT)
+
+
+def _disconnect() -> None:
+    """Release the groups while their threads can still end: gloo aborts a process that exits with one running."""
+    _connect.cache_clear()
+    gc.collect()
+    dist.destroy_process_group()
 
 
 def _local_gpu() -> torch.device:

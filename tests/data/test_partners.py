@@ -108,4 +108,4 @@ def test_without_a_table_no_group_has_a_partner() -> None:
 )
 def test_settings_are_checked(field: str, value: float) -> None:
     with pytest.raises(GCBError, match=rf"method_config.partners.{field} is {value}"):
-        PartnerConfig(**{field: value})
+        PartnerConfig(**{field: value})  # pyright: ignore[reportArgumentType]
