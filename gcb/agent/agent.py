@@ -171,7 +171,7 @@ class TaskPolicy:
     def step(self, observation: np.ndarray, noise: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return `act` and `done` at this observation, from one pass of the encoders.
 
-        The noise is reduced by the probability that the task is done, so that the agent calms down as it gets there.
+        The noise is scaled by the probability that the task is not done: actions approach the mean as it nears its end.
         """
         with torch.inference_mode():
             inputs = self._inputs(observation)

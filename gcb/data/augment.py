@@ -35,16 +35,16 @@ class Augmenter:
         channel_shuffle: bool = False,
         random_overlay: float = 0.0,
         horizontal_flip: bool = False,
-        shifted_alone: Collection[str] = (),
+        shifted_independently: Collection[str] = (),
     ) -> None:
         """`random_shift` is the largest shift in pixels, `random_overlay` the probability of an overlay.
 
-        `shifted_alone` names fields of `Batch` that are shifted independently of the group's other images.
+        `shifted_independently` names fields of `Batch` that are shifted independently of the group's other images.
         `horizontal_flip` only applies where the environment is known to be symmetric: see `flipped_actions`.
         """
         self.rng, self._frames = rng, np.asarray(dataset.frames)
         self._images = self._frames.ndim == 4
-        self._pixels, self._alone = random_shift, frozenset(shifted_alone)
+        self._pixels, self._alone = random_shift, frozenset(shifted_independently)
         self._shuffle = channel_shuffle and self._frames.shape[-1] % 3 == 0
         self._p_overlay = random_overlay
         self._flipped_actions = flipped_actions(dataset) if horizontal_flip else ()

@@ -62,7 +62,7 @@ class Method(nn.Module, ABC):
     """Changes of `TrainConfig` in a preset for this method; its own settings are under "method_config"."""
     extra_frames: frozenset[str] = frozenset()
     """Optional fields of `Batch` that it trains on: {"initial_state"} or none."""
-    shifted_alone: frozenset[str] = frozenset()
+    shifted_independently: frozenset[str] = frozenset()
     """Frames that random-shift augmentation moves independently of the others of a group."""
     partners: PartnerConfig | None = None
     """How to find partner episodes for its batches by the embedding φ(s₀, g); None for none."""

@@ -50,13 +50,6 @@ class Baseline(PolicyMethod):
         self.input_sizes = {policy: sizes[policy] for policy in self.trained_policies}
         self.history_sizes = {"analogy": start}
 
-    def narrow(self, policy: str, task: Tensor, noisy: bool) -> Tensor:
-        """Pass an example's embedding through the bottleneck; a goal's embedding stays as it is."""
-        if policy == "goal" or self.bottleneck is None:
-            return task
-        code = self.bottleneck(task)
-        return self.bottleneck.add_noise(code) if noisy else code
-
 
 @dataclass(frozen=True)
 class StateConfig(BaselineConfig):
@@ -110,16 +103,14 @@ class StateMethod(Baseline):
         """Return ψ(s) beside ψ(g), or beside the bottleneck's code of ψ(s_a) and ψ(g_a), and ψ(s_0)."""
         state, task, *start = features
         current = [state] if policy == "goal" and self._by_pair else []
-        return torch.cat([state, *current, self.narrow(policy, task, noisy), *start], -1)
+        return torch.cat([state, *current, self.encode_task(policy, task, noisy), *start], -1)
 
-    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+    def _prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
         """Return ψ(g)."""
-        if "goal" not in self.input_sizes:
-            return self.prepare_example(initial_state, initial_state, goal)
         return (self.embed(goal),)
 
-    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
-        return self.inputs("goal" if "goal" in self.input_sizes else "analogy", self.embed(state), *prepared)
+    def _goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        return self.inputs("goal", self.embed(state), *prepared)
 
     def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
         """Return ψ(s_a) and ψ(g_a) side by side, and ψ(s_0).

@@ -58,16 +58,15 @@ class CCVAE(Baseline):
     def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
         """Return the state's code, the context and the goal's code, which for an analogy passes the bottleneck."""
         state, context, goal = features
-        return torch.cat([state, context, self.narrow(policy, goal, noisy)], -1)
+        return torch.cat([state, context, self.encode_task(policy, goal, noisy)], -1)
 
-    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+    def _prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
         """Return the context s_0, and g's code in it."""
         return self.prepare_example(initial_state, initial_state, goal)
 
-    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+    def _goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
         context, goal = prepared
-        policy = "goal" if "goal" in self.input_sizes else "analogy"
-        return self.inputs(policy, self._code(state, context), context, goal)
+        return self.inputs("goal", self._code(state, context), context, goal)
 
     def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
         """Return the context s_0, and g_a's code in the context of s_a."""

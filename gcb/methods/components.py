@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from gcb.data import Batch
 from gcb.errors import GCBError
-from gcb.methods.base import Method, MethodOutput
+from gcb.methods.base import Method, MethodOutput, Prepared
 from gcb.models.networks import EncoderName, mlp
 from gcb.utils.dataclass_io import check_fields
 
@@ -123,6 +123,33 @@ class PolicyMethod(Method):
     @property
     def trained_policies(self) -> tuple[str, ...]:
         return ("goal", "analogy") if self.config.policies == "both" else (self.config.policies,)
+
+    def encode_task(self, policy: str, task: Tensor, noisy: bool) -> Tensor:
+        """Pass an example's embedding through the bottleneck; a goal's embedding stays as it is."""
+        if policy == "goal" or self.bottleneck is None:
+            return task
+        code = self.bottleneck(task)
+        return self.bottleneck.add_noise(code) if noisy else code
+
+    # Without a policy for goals, the task "reach g" is the analogy whose example is (s_0, g).
+
+    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+        if "goal" not in self.trained_policies:
+            return self.prepare_example(initial_state, initial_state, goal)
+        return self._prepare_goal(initial_state, goal)
+
+    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        if "goal" not in self.trained_policies:
+            return self.analogy_inputs(state, *prepared)
+        return self._goal_inputs(state, *prepared)
+
+    @abstractmethod
+    def _prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+        """Return what the policy for goals needs at every step."""
+
+    @abstractmethod
+    def _goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+        """Return the inputs of the policy for goals."""
 
     def policy_output(
         self, batch: Batch[Tensor], loss: Tensor, logs: dict[str, Any], features: Features, next_features: Features

@@ -29,7 +29,7 @@ class CPC(StateMethod):
     summary = "contrastive in time: InfoNCE between ψ(s) and ψ(s')"
     config_type = ContrastiveConfig
     # s' is shifted independently: otherwise a common shift would identify the pair.
-    shifted_alone = frozenset({"next_state"})
+    shifted_independently = frozenset({"next_state"})
     learns_from_next = True
 
     def __init__(self, config: ContrastiveConfig, shapes: Shapes):

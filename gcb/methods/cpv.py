@@ -84,17 +84,16 @@ class CPV(Baseline):
         """Return ψ(s) beside the plan of the whole task minus the plan done so far."""
         state, whole, done = features
         if policy == "analogy" and self.bottleneck is not None and self.bottleneck.layers is not None:
-            return torch.cat([state, self.narrow(policy, layer_normed(whole), noisy) - self._plan(done)], -1)
+            return torch.cat([state, self.encode_task(policy, layer_normed(whole), noisy) - self._plan(done)], -1)
         return torch.cat([state, whole - done], -1)
 
-    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+    def _prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
         """Return s_0, and g(s_0, goal)."""
         return self.prepare_example(initial_state, initial_state, goal)
 
-    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
+    def _goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
         initial_state, whole = prepared
-        policy = "goal" if "goal" in self.input_sizes else "analogy"
-        return self.inputs(policy, self._psi(state), whole, self._pair(initial_state, state))
+        return self.inputs("goal", self._psi(state), whole, self._pair(initial_state, state))
 
     def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
         """Return s_0, and g(s_a, g_a)."""

@@ -95,7 +95,7 @@ class CTA(Baseline):
         """Return f(s) beside the bilinear combination of the change and f(s), and for an analogy beside ψ(s_0)."""
         state, change, *start = features
         name = policy if policy in self.task_projections else self.trained_policies[0]
-        task = self.task_projections[name](self.narrow(name, layer_normed(change), noisy))
+        task = self.task_projections[name](self.encode_task(name, layer_normed(change), noisy))
         return torch.cat([state, task * self.state_projections[name](state), *start], -1)
 
     def after_step(self) -> None:
@@ -103,15 +103,11 @@ class CTA(Baseline):
         soft_update(self._target_state, self._state, self.config.tau)
         soft_update(self._target_psi, self._psi, self.config.tau)
 
-    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+    def _prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
         """Return ψ(g)."""
-        if "goal" not in self.input_sizes:
-            return self.prepare_example(initial_state, initial_state, goal)
         return (self._psi(goal),)
 
-    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
-        if "goal" not in self.input_sizes:
-            return self.analogy_inputs(state, *prepared)
+    def _goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
         return self.inputs("goal", self._state(state), prepared[0] - self._psi(state))
 
     def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:

@@ -99,7 +99,7 @@ PAPER = {
     "psi_learning_rate": 5e-4,
 }
 LINEAR_PSI_EVERY = 4
-"""Every so many groups of a batch, one trains the linear map of `linear_psi`: it has few parameters to learn."""
+"""The linear map of `linear_psi` is trained on one in so many groups of a batch: it has few parameters."""
 
 
 class GCB(PolicyMethod):
@@ -198,10 +198,7 @@ class GCB(PolicyMethod):
     def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
         """Return ψ(s) beside φ(s, g) or ψ(g); for an analogy ψ(s), the bottleneck's code of φ(s_a, g_a), and ψ(s_0)."""
         state, task, *start = (self._scaled(feature) for feature in features)
-        if policy == "analogy" and self.bottleneck is not None:
-            task = self.bottleneck(task)
-            task = self.bottleneck.add_noise(task) if noisy else task
-        return torch.cat([state, task, *start], -1)
+        return torch.cat([state, self.encode_task(policy, task, noisy), *start], -1)
 
     @torch.no_grad()
     def _no_grad_psi(self, features: Tensor) -> Tensor:
@@ -267,16 +264,12 @@ class GCB(PolicyMethod):
 
     # ---- acting ----------------------------------------------------------------------------------------------------
 
-    def prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
+    def _prepare_goal(self, initial_state: Tensor, goal: Tensor) -> Prepared:
         """Return the trunk's features of g, or ψ(g)."""
-        if not self._acts_on_goals:
-            return self.prepare_example(initial_state, initial_state, goal)
         features = self._trunk(goal)
         return (features if self.config.goal_condition == "pair" else self._psi(features),)
 
-    def goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
-        if not self._acts_on_goals:
-            return self.analogy_inputs(state, *prepared)
+    def _goal_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
         features, (task,) = self._trunk(state), prepared
         if self.config.goal_condition == "pair":
             task = self._phi(features, task)

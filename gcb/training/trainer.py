@@ -132,7 +132,7 @@ class Trainer:
             channel_shuffle=config.channel_shuffle,
             random_overlay=config.random_overlay,
             horizontal_flip=config.horizontal_flip,
-            shifted_alone=self.learner.method.shifted_alone,
+            shifted_independently=self.learner.method.shifted_independently,
         )
         self.partner_search = PartnerSearch(self.learner.method, self.sampler, config, device)
         self.loss_monitor, self.collapse_alarm = LossMonitor(config.max_loss), CollapseAlarm()

@@ -144,10 +144,10 @@ def test_all_frames_of_a_group_are_augmented_alike(drawer: Dataset, name: str, g
         assert len({tuple(image.flatten().tolist()) for image in augmented.goal}) == 16
 
 
-def test_a_frame_can_be_shifted_alone(drawer: Dataset) -> None:
+def test_a_frame_can_be_shifted_independently(drawer: Dataset) -> None:
     batch = one_image_per_group(16, 2)
     alike, alone = (
-        augmenter(drawer, random_shift=4, shifted_alone=names)(batch, 32) for names in ((), ("next_state",))
+        augmenter(drawer, random_shift=4, shifted_independently=names)(batch, 32) for names in ((), ("next_state",))
     )
     assert not torch.equal(alone.next_state, alone.goal)
     assert torch.equal(alone.goal, alike.goal)  # the others' shifts do not depend on it
@@ -169,7 +169,7 @@ def test_half_of_the_samples_are_flipped_with_their_actions(drawer: Dataset) -> 
 
 @pytest.mark.parametrize("group_size", [1, 4])
 def test_some_rows_are_augmented_as_in_the_whole_batch(drawer: Dataset, group_size: int) -> None:
-    batch, settings = image_batch(drawer, group_size=group_size), {**ALL, "shifted_alone": ("next_state",)}
+    batch, settings = image_batch(drawer, group_size=group_size), {**ALL, "shifted_independently": ("next_state",)}
     whole = augmenter(drawer, **settings)(batch, 64)
     halves = [augmenter(drawer, **settings)(part, 64, rows) for part, rows in zip(batch.split(2), HALVES, strict=True)]
     for name, tensor in {**whole.frames(), "action": whole.action}.items():

@@ -34,9 +34,9 @@ def test_cpc_gradient_enters_state_and_next_state() -> None:
 
 
 def test_only_cpc_shifts_the_next_state_alone() -> None:
-    assert {name: set(method.shifted_alone) for name, method in METHODS.items() if method.shifted_alone} == {
-        "cpc": {"next_state"}
-    }
+    assert {
+        name: set(method.shifted_independently) for name, method in METHODS.items() if method.shifted_independently
+    } == {"cpc": {"next_state"}}
 
 
 def test_curl_contrasts_states_with_the_momentum_encoders_view() -> None:

@@ -311,14 +311,14 @@ def test_a_collapse_gives_one_warning(tmp_path: Path, data: Dataset, monkeypatch
 
 
 def test_batches_have_the_configured_groups(data: Dataset) -> None:
-    for method, per_episode, shifted_alone in (("gcb", 4, set()), ("cpc", 1, {"next_state"})):
+    for method, per_episode, shifted_independently in (("gcb", 4, set()), ("cpc", 1, {"next_state"})):
         config = tiny_config(method, transitions_per_episode=per_episode, random_shift=4)
         trainer = Trainer(config, data, torch.device("cpu"))
         batch = trainer.next_batch()
         assert (len(batch.state), batch.group_size) == (8, per_episode)
         assert batch.initial_state is not None
         assert any(trainer.next_batch().final.any() for _ in range(20)) == (per_episode > 1)
-        assert trainer.augmenter._alone == shifted_alone
+        assert trainer.augmenter._alone == shifted_independently
 
 
 def test_all_metrics_are_logged(tmp_path: Path, data: Dataset) -> None:
