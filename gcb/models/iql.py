@@ -31,8 +31,8 @@ class IQLConfig:
     max_weight: float = 100.0
     """Upper bound of the weight exp(A / β)."""
     distillation: float = 0.5
-    """How much the policy for analogies imitates the mean action of the policy for goals in place of the data's action,
-    which has noise: 0 for not at all."""
+    """How much the policy for analogies imitates the policy for goals, its mean action and its estimate of whether the
+    task is done, in place of the data's action, which has noise, and label: 0 for not at all."""
     tau: float = 0.005
     """Rate at which the target critics follow the critics, per step."""
     hidden: int = 256
@@ -127,16 +127,22 @@ class IQL(nn.Module):
     def value_loss(self, batch: Transition) -> tuple[Tensor, Tensor, Tensor]:
         """IQL's Eq. 5: V(s) regresses an upper expectile of the target critics' Q(s, a). Also returns V and Q - V.
 
-        The values of all policies regress the same Q.
+        The values of all policies regress the same Q. The advantages need that of the first policy only: the others
+        are trained on the first row of each group.
         """
         with torch.no_grad():
             inputs = torch.cat([batch.inputs[self._critic_of], batch.action], dim=-1)
             target = torch.minimum(*(critic(inputs).squeeze(-1) for critic in self.targets))
-        values = {name: self.policy(name).value(inputs).squeeze(-1) for name, inputs in batch.inputs.items()}
-        # Final states have no action, and so no Q: their difference counts as 0.
-        differences = [(target - value).masked_fill(batch.final, 0.0) for value in values.values()]
-        losses = [expectile_loss(difference, self.config.expectile) for difference in differences]
-        return torch.stack(losses).sum(), values[self._critic_of].detach(), differences[0].detach()
+        losses, value, advantage = [], target, target
+        for name, inputs in batch.inputs.items():
+            if name == self._critic_of:
+                value = self.policy(name).value(inputs).squeeze(-1)
+                # Final states have no action, and so no Q: their difference counts as 0.
+                difference = advantage = (target - value).masked_fill(batch.final, 0.0)
+            else:
+                difference = batch.first(target) - self.policy(name).value(batch.first(inputs)).squeeze(-1)
+            losses.append(expectile_loss(difference, self.config.expectile))
+        return torch.stack(losses).sum(), value.detach(), advantage.detach()
 
     def critic_loss(self, batch: Transition) -> Tensor:
         """IQL's Eq. 6: both Q(s, a) regress r + γ V(s'); a terminal transition has no V(s'), a time-out has one."""
@@ -164,12 +170,17 @@ class IQL(nn.Module):
         return (weight * torch.stack(losses).sum(0).masked_fill(batch.final, 0.0)).mean(), weight
 
     def done_loss(self, batch: Transition) -> Tensor:
-        """Binary cross-entropy of whether the state is final, for each policy."""
-        label = batch.final.float()
-        losses = [
-            functional.binary_cross_entropy_with_logits(self.policy(name).done(inputs).squeeze(-1), label)
-            for name, inputs in batch.actor_inputs.items()
-        ]
+        """Binary cross-entropy of whether the state is final, for each policy.
+
+        The first policy learns from the data; the others learn in part from its estimates (`distillation`), which say
+        more than the data about the states just before the last one.
+        """
+        share, label, losses = self.config.distillation, batch.final.float(), []
+        for name, inputs in batch.actor_inputs.items():
+            logit = self.policy(name).done(inputs).squeeze(-1)
+            losses.append(functional.binary_cross_entropy_with_logits(logit, label))
+            if len(losses) == 1:
+                label = (1 - share) * label + share * logit.detach().sigmoid()
         return torch.stack(losses).sum()
 
     def after_step(self) -> None:

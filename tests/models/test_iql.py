@@ -174,7 +174,24 @@ def test_done_loss_by_hand() -> None:
     assert lookup_iql().losses(batch)[0]["done_loss"].item() == pytest.approx(by_goal)
     both = with_analogy(batch, [[0, 3, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]], [[9, 9, 9]] * 2)
     by_analogy = (math.log(1 + math.exp(-3)) + 3 * math.log(2)) / 4
-    assert lookup_iql(None, "analogy").done_loss(both).item() == pytest.approx(by_goal + by_analogy)
+    iql = lookup_iql(IQLConfig(distillation=0.0), "analogy")
+    assert iql.done_loss(both).item() == pytest.approx(by_goal + by_analogy)
+
+
+def test_the_policy_for_analogies_imitates_the_estimate_of_done() -> None:
+    batch = transition([[0, 2, 0], [0, 0, 0]], [[9, 9, 9]], [0] * 2, [1], [True], [False, True])
+    both = with_analogy(batch, [[0, 3, 0], [0, -1, 0]], [[9, 9, 9]])
+    iql = lookup_iql(IQLConfig(distillation=0.25), "analogy")
+    by_goal: Any = iql.policy("goal").done
+    loss = iql.done_loss(both)
+    # By goal the logits are 2 and 0. By analogy they are -3 and 1, and the labels 0 and 1 move towards σ(2) and σ(0).
+    goal = (math.log(1 + math.exp(2)) + math.log(2)) / 2
+    first, second = 0.25 / (1 + math.exp(-2)), 0.75 + 0.25 / 2
+    cross_entropies = [math.log(1 + math.exp(-3)) + 3 * first, math.log(1 + math.exp(1)) - second]
+    assert loss.item() == pytest.approx(goal + sum(cross_entropies) / 2)
+    loss.backward()
+    # The one that is imitated learns from the data alone: (σ(x) - label) x, of x = 2 and 0.
+    assert by_goal.weight.grad.item() == pytest.approx(2 / (1 + math.exp(-2)) / 2)
 
 
 def test_final_states_have_neither_an_action_nor_a_value() -> None:
@@ -183,9 +200,9 @@ def test_final_states_have_neither_an_action_nor_a_value() -> None:
     both = with_analogy(batch, [[1, 7, 7], [6, 6, 6], [0.25, 7, 7], [6, 6, 6]], [[0, 0, 0]] * 2)
     iql = lookup_iql(IQLConfig(temperature=math.inf), "analogy")
     losses, logs = iql.losses(both)
-    # As in the tests above, with two rows more in the mean.
+    # As in the tests above, with two rows more in the mean; by analogy only the first row of each group counts.
     by_goal, by_analogy = 0.7 * 1.5**2 + 0.3 * 2**2, 0.7 * (1**2 + 0.75**2)
-    assert losses["value_loss"].item() == pytest.approx((by_goal + by_analogy) / 4)
+    assert losses["value_loss"].item() == pytest.approx(by_goal / 4 + by_analogy / 2)
     data, imitation = 0.5 * (0.5**2 + 3**2), 0.5 * (0.5 * (1**2 + 0.25**2) + 0.5 * (0.5**2 + 2.75**2))
     assert losses["actor_loss"].item() == pytest.approx((data + imitation) / 4)
     assert logs["weight"].item() == 1.0
