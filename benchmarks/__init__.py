@@ -1,1 +1,1 @@
-"""How fast things are, as ratios inside one run: `make bench`, or `python -m benchmarks worlds` for one group."""
+"""Benchmarks of speed, as ratios within one run: `make bench`, or `python -m benchmarks envs` for one group."""

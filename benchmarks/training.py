@@ -51,7 +51,7 @@ def _laptop(data: Dataset) -> list[Row]:
         lambda: _update(learner),
         rounds=ROUNDS["laptop"],
     )
-    parts = {"sampling": sampling, "encoders": bare, "IQL": iql, "optimiser": optimizer}
+    parts = {"sampling": sampling, "encoders": bare, "IQL": iql, "optimizer": optimizer}
     shares = ", ".join(f"{name} {seconds / step:.0%}" for name, seconds in parts.items())
     return [
         Row("laptop: training step / its bare passes", step / (bare + iql), 1.2, f"{step / bare:.2f} of the encoders'"),

@@ -1,1 +1,1 @@
-"""Tools for the maintainers: what made the tables that the package ships."""
+"""Tools for maintainers: they make the tables, figures and agents that the package ships, and check the wheel."""

@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from gcb.envs.spec import DEFAULT_MODES
-from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Run, read_results
+from gcb.runs.evaluations import read_eval_file
+from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Run
 from gcb.sweep.results import Results
 from gcb.sweep.sweep_dir import SweepDir
 from gcb.utils.dataclass_io import to_dict
-from gcb.utils.files import read_json, write_atomically, write_json
+from gcb.utils.files import write_atomically, write_json
+from gcb.utils.text_files import read_json
 
 
 def archive(sweep: Path, out: Path) -> list[str]:
@@ -22,7 +24,7 @@ def archive(sweep: Path, out: Path) -> list[str]:
     archived.runs.mkdir(parents=True, exist_ok=True)
     for record in sorted(SweepDir(sweep).runs.glob(f"*/{RECORD}")):
         run = Run(record.parent)
-        checkpoint, results = run.checkpoint(), read_results(run.path)
+        checkpoint, results = run.checkpoint(), read_eval_file(run.path)
         if checkpoint is None or not checkpoint.finished or not results:
             left_out.append(run.path.name)
             continue

@@ -17,7 +17,7 @@ FILES = """
 import importlib.resources, gcb
 root = importlib.resources.files("gcb")
 assert "site-packages" in str(root), root
-for name in ("py.typed", "envs/distractors.json", "explorer/static/index.html"):
+for name in ("py.typed", "envs/distractors.json", "explorer/static/index.html", "runs/bundled/button-drawer/run.json"):
     assert root.joinpath(name).is_file(), name
 """
 LOAD = """
@@ -25,6 +25,7 @@ import gymnasium, gcb, gcb.envs
 agent, env = gcb.load("run"), gymnasium.make("gcb/ButtonDrawer-v0")
 observation, _ = env.reset(seed=0)
 assert agent.act(observation["observation"], goal=observation["desired_goal"]).shape == (5,)
+gcb.load("button-drawer").act(observation["observation"], goal=observation["desired_goal"])
 print("gcb", gcb.__version__, "acts")
 """
 COMMANDS = (
@@ -46,7 +47,7 @@ def main() -> None:
         (wheel,) = place.glob("gcb-*.whl")
         venv.create(place / "venv", with_pip=True)
         python = place / "venv" / "bin" / "python"
-        call([str(python), "-m", "pip", "install", "--quiet", f"{wheel}[explore]"], place)
+        call([str(python), "-m", "pip", "install", "--quiet", str(wheel)], place)
         (place / "empty").mkdir()
         for command in COMMANDS:
             call([str(python.with_name("gcb")), *command.split()[1:]], place / "empty")

@@ -1,7 +1,7 @@
-"""Choose the 84 distractor shapes and find their resting poses: `python -m scripts.choose_distractors`.
+"""Choose the 84 distractor shapes of training and 24 for evaluation: `python -m scripts.choose_distractors`.
 
-This regenerates `gcb/envs/distractors.json` from the meshes in `pybullet_data`, deterministically, in about four
-minutes. Run it when the rules below change; the package only reads the result.
+This regenerates `gcb/envs/distractors.json` and `eval_distractors.json` from the meshes in `pybullet_data`,
+deterministically, in about four minutes. Run it when the rules below change; the package only reads the result.
 """
 
 import json
@@ -14,10 +14,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull, KDTree
 
 from gcb.envs.bullet import BulletClient, pybullet
-from gcb.envs.distractors import SHAPES_FILE, Shape, add_body, add_distractor, hull_points, mesh_path, mesh_vertices
+from gcb.envs.distractors import SHAPES_FILES, Shape, add_body, add_distractor, hull_points, mesh_path, mesh_vertices
 from gcb.utils.files import write_atomically
 
-COUNT = 84
+COUNT, EVAL_COUNT = 84, 24
 SMALLEST, LARGEST = 0.035, 0.06
 THINNEST = 0.012  # thinner shapes cover less than two pixels
 MESH_COUNT = 1000
@@ -94,7 +94,8 @@ def candidate(mesh_id: int, rng: np.random.Generator) -> tuple[Shape, np.ndarray
     volume = float(np.linalg.det(corners).sum()) / 6
     x, y, z = hull_centroid(vertices).round(6).tolist()
     scale = float(f"{rng.uniform(SMALLEST, LARGEST) / longest:.6g}")
-    return Shape(mesh_id, scale, (x, y, z), (0, 0, 0, 1), 0, (0, 0, 0), 0), describe(points, volume / hull.volume)
+    shape = Shape(mesh_id, scale, (x, y, z), (0, 0, 0, 1), 0, (0, 0, 0), 0, tuple(np.sort(hull.vertices).tolist()))
+    return shape, describe(points, volume / hull.volume)
 
 
 def reset_table(client: BulletClient) -> None:
@@ -114,7 +115,7 @@ def angle_between(first: np.ndarray, second: np.ndarray) -> float:
 def drop(client: BulletClient, shape: Shape, orientation: list[float]) -> tuple[list[float], float] | None:
     """Return the quaternion and height at rest, or None if the shape still moves after three seconds."""
     reset_table(client)
-    points = np.array(hull_points(shape.id, shape.scale, shape.centre))
+    points = np.array(hull_points(shape))
     turned = points @ np.reshape(pybullet.getMatrixFromQuaternion(orientation), (3, 3)).T
     body = add_body(client, shape, (0, 0, 0.003 - turned[:, 2].min()), orientation, (1, 1, 1))
     still_steps = 0
@@ -139,7 +140,7 @@ def at_rest(client: BulletClient, shape: Shape, rng: np.random.Generator) -> Sha
         return None
     best = int(np.argmax(alike))
     quaternion, height = settled[best]
-    turned = np.array(hull_points(shape.id, shape.scale, shape.centre)) @ rotations[best].T
+    turned = np.array(hull_points(shape)) @ rotations[best].T
     return replace(
         shape,
         rest_quaternion=tuple(round(float(value), 6) for value in quaternion),
@@ -162,18 +163,18 @@ def stays(client: BulletClient, shape: Shape, yaw: float) -> bool:
 
 
 def most_diverse(descriptions: np.ndarray, count: int) -> list[int]:
-    """Select by farthest-point sampling: start at the most central one, then add the one farthest from all selected."""
+    """Select by farthest-point sampling, in this order: the most central one, then the farthest from all selected."""
     distances = np.linalg.norm(descriptions[:, None] - descriptions[None], axis=-1)
     chosen = [int(np.argmin(distances.sum(axis=0)))]
     nearest = distances[chosen[0]].copy()
     while len(chosen) < count:
         chosen.append(int(np.argmax(nearest)))
         nearest = np.minimum(nearest, distances[chosen[-1]])
-    return sorted(chosen)
+    return chosen
 
 
-def choose_shapes() -> list[Shape]:
-    """Return the most diverse shapes among the meshes that have a stable resting pose."""
+def choose_shapes() -> dict[str, list[Shape]]:
+    """Return the most diverse shapes among the meshes with a stable resting pose; the last ones are for evaluation."""
     client = BulletClient(pybullet.DIRECT)
     shapes, descriptions = [], []
     for mesh_id in range(MESH_COUNT):
@@ -186,12 +187,15 @@ def choose_shapes() -> list[Shape]:
             shapes.append(shape)
             descriptions.append(described[1])
     client.disconnect()
-    return [shapes[index] for index in most_diverse(np.array(descriptions), COUNT)]
+    chosen = most_diverse(np.array(descriptions), COUNT + EVAL_COUNT)
+    splits = {"train": chosen[:COUNT], "eval": chosen[COUNT:]}
+    return {split: [shapes[index] for index in sorted(indices)] for split, indices in splits.items()}
 
 
 def main() -> None:
-    rows = ",\n".join(json.dumps(asdict(shape)) for shape in choose_shapes())
-    write_atomically(SHAPES_FILE, f"[\n{rows}\n]\n".encode())
+    for split, shapes in choose_shapes().items():
+        rows = ",\n".join(json.dumps(asdict(shape)) for shape in shapes)
+        write_atomically(SHAPES_FILES[split], f"[\n{rows}\n]\n".encode())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 import json
 import re
+import runpy
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,9 +39,20 @@ def run(document: str, languages: tuple[str, ...]) -> dict[str, Any]:
             exec(compile(text, name, "exec"), names)
         elif language == "bash":
             for line in filter(None, map(str.strip, text.splitlines())):
-                assert line.startswith("gcb "), f"{name}: {line}"
-                main(shlex.split(line)[1:])
+                run_command(*shlex.split(line), name=name)
     return names
+
+
+def run_command(program: str, *arguments: str, name: str) -> None:
+    """Run a line of a shell: `gcb …` or `python examples/….py …`."""
+    if program == "gcb":
+        main(arguments)
+        return
+    assert program == "python", f"{name}: {program}"
+    script, *rest = arguments
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [script, *rest])
+        runpy.run_path(str(ROOT / script), run_name="__main__")
 
 
 @pytest.fixture
@@ -67,19 +80,25 @@ def test_guide() -> None:
     assert np.isfinite(names["value"])
 
 
+def test_theory() -> None:
+    names = run("docs/theory.md", ("python",))
+    assert names["d"][names["at_goal"], names["two_steps"]] == pytest.approx(1.0)
+
+
 def test_extend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Data, environment and method of one's own; the agent is well above chance, and no format loses anything."""
+    """An agent for another environment is well above chance, and no format loses anything."""
     pytest.importorskip("panda_gym", reason="the environment of docs/extend.md: pip install 'gcb[examples]'")
     pytest.importorskip("minari", reason="docs/extend.md exports to Minari: pip install 'gcb[minari]'")
+    pytest.importorskip("pyarrow", reason="docs/extend.md exports to LeRobot: pip install 'gcb[lerobot]'")
+    pytest.importorskip("huggingface_hub", reason="docs/extend.md shares an agent: pip install 'gcb[hub]'")
     monkeypatch.chdir(tmp_path)
     names = run("docs/extend.md", ("python", "bash"))
-    rate = json.loads(Path("run/eval.json").read_bytes())["goal"]["all"]["at_end"]
+    rate = json.loads(Path("reach/run/eval.json").read_bytes())["goal"]["all"]["at_end"]
     assert rate["of"] == 20
     assert rate["rate"] >= 0.7  # random actions: .14
-    assert set(names["result"].tasks) <= {"left", "right"}
     assert names["value"].shape == (3,)
-    made = open_dataset("reach").arrays()
-    for copy in ("reach-imported", "from-ogbench", "from-minari"):
+    made = open_dataset("reach/data").arrays()
+    for copy in ("from-ogbench", "from-minari", "from-lerobot"):
         arrays = open_dataset(copy).arrays()
         assert arrays.keys() == made.keys()
         for name, array in arrays.items():

@@ -1,4 +1,4 @@
-"""The layout of the package: which room may import which, and what a wheel must carry."""
+"""The layout of the package: which subpackage may import which, and which files a wheel contains."""
 
 import ast
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ ORDER = [
     *("errors", "utils", "envs", "data", "models", "theory", "methods", "runs", "agent"),
     *("training", "evaluation", "analysis", "report", "sweep", "explorer", "cli"),
 ]
-"""A room imports itself and the rooms before it (docs/architecture.md)."""
+"""A subpackage imports itself and those before it (docs/architecture.md)."""
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and room of every import of the package's own modules, those inside functions included."""
+    """Line and subpackage of every import of the package's own modules, including those inside functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module] if node.module != "gcb" else [f"gcb.{alias.name}" for alias in node.names]
@@ -31,23 +31,23 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name.split(".")[1]
 
 
-def test_rooms_import_only_the_rooms_before_them() -> None:
+def test_subpackages_import_only_those_before_them() -> None:
     offending = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if room.startswith("__"):
+        subpackage = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if subpackage.startswith("__"):
             continue
         for line, imported in imports(path):
-            if ORDER.index(imported) > ORDER.index(room):
-                offending.append(f"{path.relative_to(PACKAGE.parent)}:{line}: {room} imports {imported}")
+            if ORDER.index(imported) > ORDER.index(subpackage):
+                offending.append(f"{path.relative_to(PACKAGE.parent)}:{line}: {subpackage} imports {imported}")
     assert not offending, "\n".join(offending)
 
 
-def test_nothing_lies_loose_in_the_root() -> None:
+def test_the_root_has_no_other_modules() -> None:
     files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
     assert files == {"__init__.py", "__main__.py", "errors.py", "py.typed"}
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert rooms | {"errors"} == set(ORDER)
+    subpackages = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert subpackages | {"errors"} == set(ORDER)
 
 
 def test_every_data_file_is_packaged() -> None:

@@ -2,20 +2,23 @@
 
 import os
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gcb.agent.build import build, pick_device
+from gcb.agent.build import build, load_weights, pick_device
+from gcb.agent.hub import download, is_hub_name
 from gcb.errors import GCBError
 from gcb.methods import Method, Shapes
 from gcb.models.iql import IQL
+from gcb.runs.find import find_run
 from gcb.runs.run_dir import Run
 
 Example = tuple[np.ndarray, np.ndarray]
-DONE_THRESHOLD, DONE_WINDOW = 0.5, 3
+DONE_THRESHOLD, DONE_WINDOW = 0.35, 10
 """The agent declares a task done when the mean of its last estimates of `done`, this many, reaches the threshold."""
 
 
@@ -38,6 +41,19 @@ class Agent:
         """`load` builds an agent from a run directory; `step` is its number of training steps."""
         self.method, self.iql, self.shapes, self.device = method, iql, shapes, device
         self.run, self.step = run, step
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the agent has its value functions; bundled agents come without them, to be small."""
+        return self.iql.policy("goal").value is not None
+
+    def __repr__(self) -> str:
+        source = f" {self.run.path}" if self.run else ""
+        shape = "×".join(map(str, self.shapes.observation))
+        steps = "" if self.step is None else f", {self.step:,} steps"
+        tasks = "goals and examples" if self.method.supports_analogy else "goals"
+        sizes = f"observations {shape}, actions {self.shapes.action}"
+        return f"<Agent{source}: {self.method.name}{steps}, {sizes}, given {tasks}, on {self.device}>"
 
     def act(
         self,
@@ -88,7 +104,7 @@ class Agent:
         example: Example | None = None,
         initial_state: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the estimated probability that the task is fulfilled in this observation."""
+        """Return the estimated probability that the task is done in this observation."""
         policy = self.start_task(observation if initial_state is None else initial_state, goal=goal, example=example)
         return policy.done(observation)
 
@@ -106,6 +122,48 @@ class Agent:
     def distance(self, pair: Example, other: Example) -> np.ndarray:
         """Return the distance between two tasks: the mean of |φ(s, g) - φ(s', g')| over dimensions."""
         return np.abs(self.phi(*pair) - self.phi(*other)).mean(axis=-1)
+
+    def save_pretrained(self, save_directory: str | os.PathLike[str]) -> Path:
+        """Write the agent to a new or empty directory, from which `from_pretrained` and `gcb.load` read it."""
+        from gcb.agent.export import export_agent
+
+        return export_agent(self, save_directory)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_path: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        device: str = "cpu",
+        cache_dir: str | os.PathLike[str] | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+    ) -> "Agent":
+        """Load an agent from a directory, or from the Hugging Face Hub by its name there: owner/name."""
+        if os.path.isdir(name_or_path):
+            return load(name_or_path, device)
+        cache = None if cache_dir is None else Path(cache_dir)
+        options = {"revision": revision, "token": token, "local_files_only": local_files_only}
+        return load(download(os.fspath(name_or_path), cache_dir=cache, **options), device)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        token: str | bool | None = None,
+        revision: str | None = None,
+        commit_message: str | None = None,
+    ) -> str:
+        """Upload the agent with its model card to the Hugging Face Hub; return the address of the commit.
+
+        Without `token`, the one of `hf auth login` is used.
+        """
+        from gcb.agent.export import push_agent
+
+        options = {"private": private, "token": token, "revision": revision, "commit_message": commit_message}
+        return push_agent(self, repo_id, **options)
 
     def _task(self, goal: np.ndarray | None, example: Example | None) -> Tensor | tuple[Tensor, Tensor]:
         if (goal is None) == (example is None):
@@ -164,7 +222,7 @@ class TaskPolicy:
             return self._agent._out(self._act(self._inputs(observation), noise), observation)
 
     def done(self, observation: np.ndarray) -> np.ndarray:
-        """Return the estimated probability that the task is fulfilled in this observation."""
+        """Return the estimated probability that the task is done in this observation."""
         with torch.inference_mode():
             return self._agent._out(self._done(self._inputs(observation)), observation)
 
@@ -182,6 +240,8 @@ class TaskPolicy:
 
     def value(self, observation: np.ndarray) -> np.ndarray:
         """Return V(s, task) at this observation."""
+        if not self._agent.has_value:
+            raise GCBError("this agent comes without its value functions, which acting does not need.")
         with torch.inference_mode():
             return self._agent._out(self._policy.value(self._inputs(observation)).squeeze(-1), observation)
 
@@ -212,14 +272,17 @@ class DoneMonitor:
 
 
 def load(run: str | os.PathLike[str], device: str = "cpu") -> Agent:
-    """Load the agent of a run from its last checkpoint. Nothing in the directory is executed."""
-    run_dir = Run(run)
+    """Load an agent: a run from its last checkpoint, one that comes with the package by its name, or hf://owner/name.
+
+    Nothing in the directory is executed.
+    """
+    run_dir = Run(download(str(run)) if is_hub_name(run) else find_run(run))
     shapes = run_dir.dataset.shapes
     method, iql = build(run_dir.config, shapes)
     modules = torch.nn.ModuleDict({"method": method, "iql": iql})
     weights, checkpoint = run_dir.weights()
     try:
-        modules.load_state_dict(weights)
+        load_weights(modules, weights)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise GCBError(f"the weights in {run_dir.path} do not fit its configuration: {reason}") from error

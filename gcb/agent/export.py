@@ -15,52 +15,73 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
 
 import gcb
 from gcb.agent.agent import Agent, load
-from gcb.errors import GCBError
+from gcb.agent.hub import CARD, PREFIX, check_installed, upload
+from gcb.errors import GCBError, utf8
 from gcb.methods import METHODS
-from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Checkpoint, Run, read_results
+from gcb.runs.evaluations import read_results
+from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Checkpoint, Run
 from gcb.utils.dataclass_io import to_dict
-from gcb.utils.files import read_json, staged_dir, write_atomically, write_json
+from gcb.utils.files import staged_dir, write_atomically, write_json
 from gcb.utils.progress import duration
 from gcb.utils.statistics import CRITERIA, Criterion
-
-CARD = "README.md"
+from gcb.utils.text_files import read_json
 
 
 def export_run(run: str | os.PathLike[str], out: str | os.PathLike[str], *, onnx: bool = False) -> Path:
     """Write the agent of a run to a new directory, atomically; with `onnx` also as graphs (`gcb.agent.onnx`)."""
-    agent = load(run)
-    assert agent.run is not None, "load sets the agent's run"
+    return export_agent(load(run), out, onnx=onnx)
+
+
+def export_agent(agent: Agent, out: str | os.PathLike[str], *, onnx: bool = False, address: str | None = None) -> Path:
+    """Write an agent to a new or empty directory, atomically. The model card says how to load it, from `address`."""
+    if agent.run is None:
+        raise GCBError(
+            "the agent was not loaded from a run, so its settings are not known; accepted: one from gcb.load"
+        )
     path = Path(os.path.abspath(out))
-    if path.exists():
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise GCBError(f"{path} already exists; name a new directory")
     with staged_dir(path) as staging:
-        _copy_run(agent.run, staging)
+        step = _copy_run(agent.run, staging)
+        if step != agent.step:
+            raise GCBError(
+                f"{agent.run.path} has been trained on, from step {agent.step} to {step}; load the agent again"
+            )
         if onnx:
             from gcb.agent.onnx import write_graphs
 
             write_graphs(agent, staging / "onnx")
-        write_atomically(staging / CARD, model_card(agent, path.name, onnx).encode())
+        write_atomically(staging / CARD, utf8(model_card(agent, address or path.name, onnx)))
     return path
 
 
-def _copy_run(run: Run, out: Path) -> None:
-    """Copy the files that using a run needs; of the dataset's path keep only the name."""
+def push_agent(agent: Agent, repo_id: str, **options: Any) -> str:
+    """Upload an agent to the Hugging Face Hub (`gcb.agent.hub.upload`); return the address of the commit."""
+    check_installed()
+    with TemporaryDirectory() as directory:
+        return upload(export_agent(agent, directory, address=f"{PREFIX}{repo_id}"), repo_id, **options)
+
+
+def _copy_run(run: Run, out: Path) -> int:
+    """Copy the files that are needed to use a run, with the dataset's name instead of its path; return its steps."""
     content, checkpoint = run.weights_file()
     entry = checkpoint.weights
     path = run.dataset.path
-    data = replace(run.dataset, path=None, name=Path(path).name if path else None)
+    data = replace(run.dataset, path=None, name=Path(path).name if path else run.dataset.name)
     write_atomically(out / entry.name, content)
     write_atomically(out / CONFIG, (run.path / CONFIG).read_bytes())
     write_json(out / RECORD, {**read_json(run.path / RECORD), "data": to_dict(data)})
     if results := read_results(run.path):
         write_json(out / EVAL, results)
     write_json(out / CHECKPOINT, to_dict(replace(checkpoint, state=None)))
+    return checkpoint.step
 
 
 def model_card(agent: Agent, name: str, onnx: bool = False) -> str:
@@ -70,7 +91,17 @@ def model_card(agent: Agent, name: str, onnx: bool = False) -> str:
     checkpoint = run.checkpoint()
     assert checkpoint is not None, "a loaded agent has a checkpoint"
     head = yaml.safe_dump({"library_name": "gcb", "tags": ["reinforcement-learning", "goal-conditioned", "offline"]})
-    parts = ["---", head.strip(), "---", f"# {name}", "", *_summary(agent, checkpoint), "", "## Success", ""]
+    parts = [
+        "---",
+        head.strip(),
+        "---",
+        f"# {name.removeprefix(PREFIX)}",
+        "",
+        *_summary(agent, checkpoint),
+        "",
+        "## Success",
+        "",
+    ]
     parts += [*_success(read_results(run.path)), "", "## Use", "", *_use(agent, name, onnx), "", "## Versions", ""]
     parts += [f"- {line}" for line in _versions(run)]
     return "\n".join([*parts, ""])
@@ -102,8 +133,11 @@ def _summary(agent: Agent, checkpoint: Checkpoint) -> Iterator[str]:
 def _collected(config: Mapping[str, Any]) -> str:
     """Return how the dataset was made, if it is recorded."""
     if "source" in config:
-        return f", imported from {config['source'].get('name')}"
-    return f" of the scripted expert with noise {config['noise']:g}, seed {config['seed']}" if "noise" in config else ""
+        source = config["source"]
+        return f", imported from {source if isinstance(source, str) else source.get('name')}"
+    if "noise" not in config:
+        return ""
+    return f" of the scripted expert with noise {config['noise']:g}, seed {config.get('seed')}"
 
 
 def _success(results: Mapping[str, Any]) -> Iterator[str]:

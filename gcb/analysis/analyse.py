@@ -13,7 +13,7 @@ Each file is written atomically. After an interruption, run the same command aga
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +26,27 @@ from gcb.analysis.arithmetic import evaluate_arithmetic
 from gcb.analysis.embed import Tasks, missing_embeddings, open_run_data, sample_tasks
 from gcb.analysis.geometry import poses
 from gcb.analysis.neighbour_metrics import NEIGHBOUR_TYPES, compare, find_neighbours, pair_values
-from gcb.analysis.projection import MAX_POINTS, tsne
+from gcb.analysis.projection import tsne
 from gcb.analysis.scenes import SceneConfig, fresh_scenes
+from gcb.analysis.size import AnalysisSize
 from gcb.data import Dataset
 from gcb.envs import ENVS
 from gcb.envs.spec import EnvSpec
-from gcb.errors import GCBError
+from gcb.errors import GCBError, NotInstalled
 from gcb.runs.dataset_record import fingerprint
+from gcb.runs.find import check_own_run
 from gcb.runs.run_dir import Run
-from gcb.utils.dataclass_io import check_fields, check_interval
-from gcb.utils.files import directory_lock, explain_os_errors, read_json, write_atomically, write_json
+from gcb.utils.dataclass_io import SEED, check_interval
+from gcb.utils.files import directory_lock, write_atomically, write_json
+from gcb.utils.os_errors import explain_os_errors, explain_read_errors
 from gcb.utils.progress import Progress
 from gcb.utils.statistics import Estimate, Rate
+from gcb.utils.text_files import read_json
+from gcb.utils.workers import check_workers
 
 ANALYSIS_DIR, NUMBERS = "analysis", "numbers.json"
 FIGURES = ("neighbours", "map", "values", "arithmetic")
 MAP_IMAGES = 12
-
-
-@dataclass(frozen=True)
-class AnalysisSize:
-    """Sample sizes of an analysis; the defaults take two cores a minute or two."""
-
-    samples: int = 1000
-    """Tasks whose neighbours are searched, each from a different episode."""
-    pool: int = 4000
-    """Tasks among which they are searched."""
-    scenes: int = 500
-    """Fresh scenes for analogy arithmetic; the test set has three frames of each."""
-    points: int = 1500
-    """Tasks on the map."""
-    rows: int = 8
-    """Tasks and scenes shown in a figure."""
-
-    def __post_init__(self) -> None:
-        check_fields(self, samples="[1, inf)", pool="[8, inf)", scenes="[2, inf)", rows="[1, inf)")
-        check_fields(self, points=f"[4, {MAX_POINTS}]")
 
 
 def analyse(
@@ -80,7 +65,9 @@ def analyse(
     """
     agent = load(run)
     assert agent.run is not None, "load sets the agent's run"
-    check_interval("workers", workers, "[1, inf)")
+    check_own_run(agent.run.path)
+    check_workers(workers)
+    check_interval("seed", seed, SEED)
     dataset, path = open_run_data(agent.run, data), agent.run.path / ANALYSIS_DIR
     dataset.verify()
     with explain_os_errors(path):
@@ -113,10 +100,14 @@ class Analysis:
         if config.get("env") not in ENVS:
             self.skipped["arithmetic"] = f"there are no fresh scenes of {config.get('env') or 'an unknown environment'}"
             return
-        env_spec = EnvSpec(config["env"], {**config.get("options", {}), **options})
+        env_spec = EnvSpec(config["env"], {**(config.get("options") or {}), **options})
         scene_config = SceneConfig(env_spec, self.seed, config.get("noise", 0.0))
         cache = self.run.path / ANALYSIS_DIR
-        scenes = fresh_scenes(scene_config, self.size.scenes, cache, workers=workers, quiet=self.quiet)
+        try:
+            scenes = fresh_scenes(scene_config, self.size.scenes, cache, workers=workers, quiet=self.quiet)
+        except NotInstalled as error:  # the tasks of the dataset need no simulator
+            self.skipped["arithmetic"] = str(error)
+            return
         result = evaluate_arithmetic(self.agent, scenes, self.seed)
         shown = "arithmetic" if "arithmetic" in result.retrievals else "psi_difference"
         self.numbers["arithmetic"] = {
@@ -191,12 +182,15 @@ class Analysis:
         self.figures["map"] = figures.png(figure)
 
     def _values(self, tasks: Tasks) -> None:
+        if not self.agent.has_value:
+            self.skipped["values"] = "the agent comes without its value functions"
+            return
         pairs = pair_values(tasks, self.seed)
         self.numbers["values"] = {"pairs": len(pairs.value_gap), **to_json(pairs.correlations())}
         self.figures["values"] = figures.png(figures.values_figure(pairs))
 
     def _sample_rows(self, count: int, wanted: int) -> list[int]:
-        """Return random row numbers for a figure: selected by the seed, never by hand."""
+        """Return random row numbers for a figure, selected by the seed."""
         return np.random.default_rng([self.seed, 1]).permutation(count)[:wanted].tolist()
 
 
@@ -212,10 +206,8 @@ def read_numbers(run: str | os.PathLike[str]) -> dict[str, Any]:
 def read_figure(run: str | os.PathLike[str], name: str) -> bytes | None:
     """Return the PNG of a figure, or None if the analysis does not have it."""
     path = Path(run) / ANALYSIS_DIR / f"{name}.png"
-    try:
+    with explain_read_errors(path, "; `gcb analyse` writes it again"):
         return path.read_bytes() if path.exists() else None
-    except OSError as error:
-        raise GCBError(f"{path} could not be read: {error.strerror}; `gcb analyse` writes it again") from error
 
 
 def to_json(value: Any) -> Any:

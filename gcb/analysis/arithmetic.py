@@ -81,7 +81,7 @@ class ArithmeticResult:
     retrievals: dict[str, Retrieval]
     """By name (`ESTIMATES`), for the estimates that the method can compute."""
     closer_to_goal: Rate | None
-    """How often ĝ is nearer to ψ(g) than ψ(s) is: whether the step has the right direction at all."""
+    """How often ĝ is nearer to ψ(g) than ψ(s) is, that is, whether the step has the right direction."""
 
 
 def infer_goal(agent: Agent, state: np.ndarray, example: Example) -> np.ndarray:

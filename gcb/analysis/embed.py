@@ -33,7 +33,7 @@ class Tasks:
     task: np.ndarray
     """(n,) the task's name; "all" if the dataset does not distinguish tasks."""
     value: np.ndarray
-    """(n,) the critic's V(s, g)."""
+    """(n,) V(s, g); NaN if the agent comes without its value functions."""
     phi: np.ndarray | None = None
     """(n, d) φ(s, g)."""
     psi_state: np.ndarray | None = None
@@ -58,7 +58,7 @@ def open_run_data(run: Run, data: str | os.PathLike[str] | None = None) -> Datas
     """Open the dataset at `data`, by default the run's training data; observations must have the shape of the run's."""
     path = data if data is not None else run.dataset.path
     if path is None:
-        raise GCBError(f"{run.path} was trained on data in memory; pass a dataset with --data")
+        raise GCBError(_without_data(run))
     if data is None and not Path(path).is_dir():
         raise GCBError(f"the training data of {run.path} is no longer at {path}; pass its new path with --data")
     dataset = open_dataset(path)
@@ -66,6 +66,17 @@ def open_run_data(run: Run, data: str | os.PathLike[str] | None = None) -> Datas
     if actual != expected:
         raise GCBError(f"{path} has observations {actual}; {run.path} was trained on {expected}")
     return dataset
+
+
+def _without_data(run: Run) -> str:
+    """Return why a run has no path to its dataset, and how to get the dataset."""
+    data, command = run.dataset, run.dataset.collect_command()
+    if data.name is None:
+        return f"{run.path} was trained on data in memory; pass a dataset with --data"
+    lacks = f"{run.path.name} comes without its dataset, {data.transitions:,} transitions"
+    if command is None:
+        return f"{lacks} named {data.name}; pass it with --data DATA"
+    return f"{lacks}; collect it with `{command}` and pass it with --data DATA"
 
 
 def sample_tasks(
@@ -155,7 +166,7 @@ def _task_names(dataset: Dataset, episode: np.ndarray) -> np.ndarray:
 
 def _embed(agent: Agent, state: np.ndarray, goal: np.ndarray, missing: dict[str, str]) -> dict[str, np.ndarray]:
     """Return every embedding that the method has, for one batch."""
-    embeddings = {"value": agent.value(state, goal=goal)}
+    embeddings = {"value": agent.value(state, goal=goal) if agent.has_value else np.full(len(state), np.nan)}
     if "phi" not in missing:
         embeddings["phi"] = agent.phi(state, goal)
     if "psi" not in missing:

@@ -59,25 +59,26 @@ def neighbours_figure(dataset: Dataset, tasks: Tasks, neighbours: Neighbours, po
 def map_figure(dataset: Dataset | None, tasks: Tasks, positions: np.ndarray, shown: Sequence[int]) -> Figure:
     """Draw t-SNE of φ coloured by the critic's value, with images of the tasks in the rows `shown` (Fig. tsne).
 
-    Without a dataset of images, draw the map alone.
+    Without a dataset of images, draw the map alone; without values, colour by task.
     """
     figure = Figure(figsize=(11, 6.6))
     ax = figure.add_axes((0.235, 0.1, 0.53, 0.86))
-    names = sorted(set(tasks.task))
+    names, has_value = sorted(set(tasks.task)), bool(np.isfinite(tasks.value).all())
     limits = {"vmin": tasks.value.min(), "vmax": tasks.value.max()}
-    style: dict[str, Any] = {**limits, "cmap": "viridis", "s": 14, "lw": 0, "alpha": 0.85}
-    for name, marker in zip(names, MARKERS * len(names), strict=False):
-        rows = tasks.task == name
-        points = ax.scatter(*positions[rows].T, c=tasks.value[rows], marker=marker, **style)
-        ax.plot([], [], ls="", marker=marker, color=MUTED, label=name)
+    for number, (name, marker) in enumerate(zip(names, MARKERS * len(names), strict=False)):
+        rows, own = tasks.task == name, f"C{number}"
+        color: dict[str, Any] = {"c": tasks.value[rows], "cmap": "viridis", **limits} if has_value else {"color": own}
+        points = ax.scatter(*positions[rows].T, marker=marker, s=14, lw=0, alpha=0.85, **color)
+        ax.plot([], [], ls="", marker=marker, color=MUTED if has_value else own, label=name)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     if len(names) > 1:
         ax.legend(loc="lower right", frameon=False, fontsize=9)
-    bar = figure.colorbar(points, cax=figure.add_axes((0.36, 0.065, 0.28, 0.016)), orientation="horizontal")
-    bar.set_label("value V(s, g) of the critic", fontsize=9, color=INK)
-    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-    bar.ax.tick_params(labelsize=8)
+    if has_value:
+        bar = figure.colorbar(points, cax=figure.add_axes((0.36, 0.065, 0.28, 0.016)), orientation="horizontal")
+        bar.set_label("value V(s, g) of the critic", fontsize=9, color=INK)
+        bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+        bar.ax.tick_params(labelsize=8)
     if dataset is not None:
         _images_beside(figure, ax, dataset, tasks, positions, shown)
     return figure

@@ -13,7 +13,7 @@ QUERY_ROWS = 256
 BLOCK_NUMBERS = 1 << 24
 """Numbers in a block of keys: bounds the memory to 64 MB, however long a row is."""
 SPARE = 16
-"""Candidates beyond k: rounding in the product may swap near ties, which the exact distances put right."""
+"""Candidates beyond k: rounding in the product may swap near ties, which the exact distances correct."""
 
 Norm = Literal["l1", "l2"]
 Labels = tuple[np.ndarray, np.ndarray]

@@ -7,7 +7,7 @@ import numpy as np
 from gcb.errors import GCBError
 
 MAX_POINTS = 3000
-"""Beyond this t-SNE takes minutes instead of seconds, and the map shows no more."""
+"""Beyond this t-SNE takes minutes instead of seconds, and the map shows nothing more."""
 COMPONENTS = 50
 PERPLEXITY = 30.0
 

@@ -32,7 +32,7 @@ class Generative(Protocol):
 def reconstruction_sheet(
     agent: Agent, dataset: Dataset, path: Path, *, rows: int = 8, seed: int = 0, scale: int = 2
 ) -> None:
-    """Write a PNG with a row for each of some frames: its episode's first frame, it, its reconstruction, a sample.
+    """Write a PNG with a row per sampled frame: its episode's first frame, the frame, its reconstruction, a sample.
 
     `seed` selects the frames and the samples.
     """

@@ -18,14 +18,15 @@ from gcb.data.rollout import flatten_scene
 from gcb.envs import ENVS
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
-from gcb.utils.files import explain_os_errors, write_atomically
+from gcb.utils.files import write_atomically
+from gcb.utils.os_errors import explain_os_errors
 from gcb.utils.progress import Progress
 from gcb.utils.seeding import episode_noise, episode_seed
 from gcb.utils.workers import run_in_order
 
 CACHE_FILE, VERSION = "scenes.npz", 3
 MAX_STEPS = 25
-"""Most steps to the intermediate frame: the mean length of the expert's episodes."""
+"""Largest number of steps to the intermediate frame: the mean length of the expert's episodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Scenes:
     state: np.ndarray
     """(n, H, W, 3) the first frame."""
     intermediate: np.ndarray
-    """(n, H, W, 3) the noisy expert at work, after a random number of steps."""
+    """(n, H, W, 3) a frame of the noisy expert's episode, after a random number of steps."""
     goal: np.ndarray
     """(n, H, W, 3) the goal image."""
     example_state: np.ndarray

@@ -1,28 +1,17 @@
 """`gcb analyse`, `gcb reconstruct` and `gcb report`."""
 
 import shlex
-import sys
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 from tyro.conf import Positional, arg
 
-from gcb.agent.agent import load
-from gcb.analysis.analyse import ANALYSIS_DIR, AnalysisSize, analyse
-from gcb.analysis.reconstructions import reconstruction_sheet
-from gcb.cli import RunDir
-from gcb.data import open_dataset
+from gcb.analysis.size import AnalysisSize
+from gcb.cli import Json, RunDir, Seed
+from gcb.cli.arguments import Within
+from gcb.cli.output import print_json, print_table, say
 from gcb.errors import GCBError
-from gcb.report.report import write_report
-from gcb.report.text_tables import analysis_tables
-
-LOG_WIDTH = 140
-"""Width of tables that are not printed to a terminal."""
 
 
 @dataclass
@@ -32,26 +21,34 @@ class Analyse:
     run_dir: RunDir
     """Directory of the run."""
     data: Path | None = None
-    """Directory of the dataset to sample tasks from; None for the one the run was trained on."""
+    """Directory of the dataset to sample tasks from; none for the one the run was trained on."""
     size: Annotated[AnalysisSize, arg(name="")] = field(default_factory=AnalysisSize)
-    seed: int = 0
+    seed: Seed = 0
     """Seed that selects tasks and scenes."""
     workers: int = 2
     """Number of processes that generate scenes; one per core is fastest."""
     clips: Path | None = None
     """Directory of video files for distractors, if those of the dataset have moved."""
+    json: Json = False
 
     def run(self) -> None:
+        from gcb.analysis.analyse import ANALYSIS_DIR, analyse
+        from gcb.report.text_tables import analysis_tables
+
         options = {"video": str(self.clips)} if self.clips else None
         numbers = analyse(
             self.run_dir, self.data, size=self.size, seed=self.seed, workers=self.workers, options=options
         )
-        console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
-        for table in rich_tables(numbers):
-            console.print(table)
-        for name, reason in numbers["skipped"].items():
-            console.print(escape(f"skipped: {name} ({reason})"), soft_wrap=True)
-        console.print(escape(f"figures and numbers: {self.run_dir / ANALYSIS_DIR}"), soft_wrap=True)
+        if self.json:
+            print_json(numbers)
+        else:
+            for table in analysis_tables(numbers):
+                print_table(
+                    table.columns, table.rows, title=table.title, caption=table.note, fixed=tuple(table.columns[1:])
+                )
+            for name, reason in numbers["skipped"].items():
+                say(f"skipped: {name} ({reason})")
+        say(f"figures and numbers: {self.run_dir / ANALYSIS_DIR}", error=self.json)
 
 
 @dataclass
@@ -64,45 +61,40 @@ class Reconstruct:
     """Directory of the dataset to take frames from."""
     out: Path
     """The image, a .png file."""
-    rows: int = 8
+    rows: Annotated[int, Within("[1, 1000]")] = 8
     """Number of frames."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed that selects frames and samples."""
 
     def run(self) -> None:
+        from gcb.agent.agent import load
+        from gcb.analysis.reconstructions import reconstruction_sheet
+        from gcb.data import open_dataset
+
         reconstruction_sheet(load(self.run_dir), open_dataset(self.data), self.out, rows=self.rows, seed=self.seed)
-        Console().print(f"image: {self.out}", soft_wrap=True)
+        say(f"image: {self.out}")
 
 
 @dataclass
 class Report:
     """Write an HTML report about one or more runs: curves, success, figures, videos, settings; a single file."""
 
-    runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="RUN [RUN ...]")]
-    """Directories of runs. Runs that differ only in their seed are shown together."""
+    runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIR [DIR ...]")]
+    """Runs, or directories of runs such as DIR/runs of a sweep. Runs that differ only in their seed are one agent."""
     out: Path = field(default_factory=lambda: Path("report.html"))
     """The HTML file."""
     title: str = "Goal-conditioned bisimulation"
     """Title of the report."""
 
     def run(self) -> None:
+        from gcb.report.report import write_report
+
         if not self.runs:
-            raise GCBError("no run is given; accepted: one or more directories written by `gcb train --out`.")
+            raise GCBError("no run is given; accepted: runs, or directories of runs such as DIR/runs of a sweep.")
         write_report(self.runs, self.out, title=self.title, command=self.command())
-        Console().print(escape(f"report: {self.out} ({self.out.stat().st_size / 1e6:.1f} MB)"), soft_wrap=True)
+        say(f"report: {self.out} ({self.out.stat().st_size / 1e6:.1f} MB)")
 
     def command(self) -> str:
         """Return the command line that writes this report."""
         words = ["gcb", "report", *map(str, self.runs), "--out", str(self.out)]
         return shlex.join(words if self.title == Report.title else [*words, "--title", self.title])
-
-
-def rich_tables(numbers: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield the tables of an analysis, for the terminal."""
-    for text_table in analysis_tables(numbers):
-        table = Table(title=text_table.title, title_justify="left", caption=text_table.note, caption_justify="left")
-        for index, name in enumerate(text_table.columns):
-            table.add_column(name, no_wrap=index > 0)
-        for row in text_table.rows:
-            table.add_row(*map(escape, row))
-        yield table

@@ -1,25 +1,23 @@
 """`gcb compare`."""
 
 import shlex
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import rich.table
-from rich.console import Console
-from rich.markup import escape
 from tyro.conf import Positional, arg
 
+from gcb.cli import Json
+from gcb.cli.output import print_json, print_table, say
 from gcb.envs.spec import Mode
-from gcb.errors import GCBError
-from gcb.report.paired import DEFAULT_REFERENCE, Comparison, compare
-from gcb.report.paired_table import DIFFERENCE, caption, csv_text, markdown, table_headings, table_rows
-from gcb.utils.files import explain_os_errors, write_atomically
+from gcb.errors import GCBError, utf8
+from gcb.report.paired import DEFAULT_REFERENCE
+from gcb.utils.files import write_output
 from gcb.utils.statistics import Criterion
 
-LOG_WIDTH = 160
-"""Width of a table that is not printed to a terminal."""
+if TYPE_CHECKING:
+    from gcb.report.paired import Comparison
+
 SUFFIXES = (".md", ".csv")
 
 
@@ -35,13 +33,14 @@ class Compare:
     runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIR [DIR ...]")]
     """Runs, or directories of runs such as DIR/runs of a sweep."""
     reference: str = DEFAULT_REFERENCE
-    """The method to compare the others with; "method (variant)", as in tables, if there are several of it."""
+    """The method to compare the others with; "method (variant)", as in tables, if it has several variants."""
     modes: tuple[Mode, ...] | None = None
-    """Only these ways of giving the task; None for all in which both methods were evaluated."""
+    """Evaluation modes to compare; none for all in which both methods were evaluated."""
     criterion: Criterion = "any_step"
     """Count success at any step, at the end, or when the agent declares the task done."""
     out: Path | None = None
     """Write the table to this file, Markdown (.md) or CSV (.csv), instead of printing it."""
+    json: Json = False
 
     def run(self) -> None:
         if not self.runs:
@@ -49,19 +48,20 @@ class Compare:
         if self.out and self.out.suffix not in SUFFIXES:
             raise GCBError(f"out is {str(self.out)!r}; accepted: a file that ends in {' or '.join(SUFFIXES)}.")
         comparison = self.comparison()
-        console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
-        if self.out is None:
-            console.print(comparison_table(comparison, self.command()))
-        else:
-            self._write(self.out, comparison)
-        for note in comparison.notes:
-            console.print(escape(f"note: {note}"), soft_wrap=True, highlight=False)
         if self.out is not None:
-            console.print(escape(f"table: {self.out}"), soft_wrap=True)
+            self._write(self.out, comparison)
+        elif not self.json:
+            self._print(comparison)
+        if self.json:
+            print_json(comparison)
+        for note in comparison.notes if not self.json else ():
+            say(f"note: {note}")
+        if self.out is not None:
+            say(f"table: {self.out}", error=self.json)
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> "Comparison":
         """Read the runs and compare them; raise an error if nothing can be compared."""
-        # These import torch, which takes seconds.
+        from gcb.report.paired import compare
         from gcb.report.run_groups import find_runs, group_by_env, read_runs
         from gcb.report.success import stale_evaluations
 
@@ -81,19 +81,14 @@ class Compare:
         words += ["--criterion", self.criterion] if self.criterion != "any_step" else []
         return shlex.join([*words, "--out", str(self.out)] if self.out else words)
 
-    def _write(self, path: Path, comparison: Comparison) -> None:
+    def _print(self, comparison: "Comparison") -> None:
+        from gcb.report.paired_table import DIFFERENCE, caption, table_headings, table_rows
+
+        text = " ".join([*caption(comparison), f"Made by: {self.command()}"])
+        print_table(table_headings(comparison), table_rows(comparison), caption=text, fixed=(DIFFERENCE,))
+
+    def _write(self, path: Path, comparison: "Comparison") -> None:
+        from gcb.report.paired_table import csv_text, markdown
+
         text = csv_text(comparison) if path.suffix == ".csv" else markdown(comparison, self.command())
-        with explain_os_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, text.encode())
-
-
-def comparison_table(comparison: Comparison, command: str) -> rich.table.Table:
-    """Return the table with its caption, for the terminal."""
-    text = " ".join([*caption(comparison), f"Made by: {command}"])
-    table = rich.table.Table(caption=escape(text), caption_justify="left")
-    for name in table_headings(comparison):
-        table.add_column(escape(name), overflow="fold", no_wrap=name == DIFFERENCE)
-    for row in table_rows(comparison):
-        table.add_row(*map(escape, row))
-    return table
+        write_output(path, utf8(text))

@@ -1,22 +1,20 @@
-"""`gcb sweep` and `gcb table`."""
+"""`gcb sweep`."""
 
 import os
-import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import rich.table
 from rich.console import Console
-from rich.markup import escape
 from tyro.conf import Positional
 
-from gcb.errors import GCBError
-from gcb.utils.files import explain_os_errors, write_atomically
-from gcb.utils.statistics import Criterion
+from gcb.cli import Json
+from gcb.cli.arguments import Within
+from gcb.cli.output import print_json, print_table, say
+from gcb.errors import GCBError, short
 
 # Imports that need torch are inside functions, so that other commands start without it.
 if TYPE_CHECKING:
@@ -24,6 +22,10 @@ if TYPE_CHECKING:
     from gcb.sweep.pools import Pool
     from gcb.sweep.scheduler import Plan
     from gcb.sweep.sweep_dir import SweepDir
+
+
+MAX_RANGE, MAX_DIGITS = 10_000, 21
+"""Seeds in a range such as 5-9, and characters of it."""
 
 
 @dataclass
@@ -34,7 +36,7 @@ class Sweep:
     """
 
     grid: Positional[str] = ""
-    """table1, reference, comparison, components, ablations, an ablation's figure, or a YAML file; or use --methods."""
+    """table1, reference, comparison, components, partners, ablations, a figure's ablations, or a YAML file."""
     out: Path = Path("sweep")
     """Directory of the sweep: runs, logs, results.csv."""
     methods: tuple[str, ...] | None = None
@@ -56,7 +58,7 @@ class Sweep:
     transitions: int | None = None
     """Size of collected datasets."""
     image_size: int | None = None
-    """Side of their images in pixels."""
+    """Width and height of their images in pixels."""
     clips: Path | None = None
     """Directory of your own clips for the video distractors, instead of the built-in ones."""
     episodes: int | None = None
@@ -65,49 +67,72 @@ class Sweep:
     """Evaluation modes: goal image, strict analogy, loose analogy, free analogy."""
     eval_seed: int | None = None
     """Seed of the evaluation episodes."""
+    eval_every: Annotated[int, Within("[0, inf)")] | None = None
+    """Steps between evaluations during training, for curves; 0 for none. They use the validation seed."""
+    eval_episodes: int | None = None
+    """Episodes per mode of the evaluations during training."""
     videos: bool = False
     """Write videos of some evaluation episodes."""
-    workers: int | None = None
+    workers: Annotated[int, Within("[1, 10000]")] | None = None
     """Number of processes, of one thread each; by default one for each core, or as many as fit on Ray."""
-    retries: int = 2
+    retries: Annotated[int, Within("[0, 100]")] = 2
     """How often a run is retried after its process died."""
     ray: str | None = None
     """Run on Ray: the address of a cluster (auto, host:port), or local for an instance on this machine. All nodes must
     share OUT and --data-root."""
-    cpus_per_run: float = 1.0
+    cpus_per_run: Annotated[float, Within("[0, 10000]")] = 1.0
     """CPUs of each run on Ray."""
-    gpus_per_run: float = 0.0
+    gpus_per_run: Annotated[float, Within("[0, 10000]")] = 0.0
     """GPUs of each run on Ray; with 0.5 two runs share one."""
     dry_run: bool = False
-    """Only list the jobs and their states."""
+    """Only list the jobs and their states, and how many training steps and evaluation episodes are left; and how long
+    they take, if a run in OUT is finished."""
+    json: Json = False
 
     def run(self) -> None:
         from gcb.sweep.dashboard import Dashboard
         from gcb.sweep.scheduler import Plan, Scheduler
         from gcb.sweep.sweep_dir import DATA, FAILED, RESULTS, SweepDir
 
-        sweep_dir, console = SweepDir(Path(os.path.abspath(self.out))), Console()
+        sweep_dir = SweepDir(Path(os.path.abspath(self.out)))
         data_root = Path(os.path.abspath(self.data_root)) if self.data_root else sweep_dir.path / DATA
         grid = self.chosen_grid()
         plan = Plan(grid.datasets(data_root, self.clips), grid.jobs(sweep_dir.runs, data_root, self.clips))
         if self.dry_run:
-            console.print(plan_table(plan))
+            self._list(plan)
             return
         with sweep_dir.lock(), closing(self._pool(sweep_dir)) as pool:
-            failures = Scheduler(plan, sweep_dir, pool, Dashboard(console), self.retries).run()
+            failures = Scheduler(plan, sweep_dir, pool, Dashboard(Console()), self.retries).run()
         done = len(plan.runs) - len(failures.keys() & {job.name for job in plan.runs})
-        console.print(f"{done} of {len(plan.runs)} runs are done: {self.out / RESULTS}", soft_wrap=True)
+        say(f"{done} of {len(plan.runs)} runs are done: {self.out / RESULTS}")
         if failures:
-            console.print(f"{len(failures)} jobs failed; see {self.out / FAILED}", soft_wrap=True)
+            say(f"{len(failures)} jobs failed; see {self.out / FAILED}")
             sys.exit(1)
+
+    def _list(self, plan: "Plan") -> None:
+        """Print every job and its state."""
+        if self.json:
+            print_json({name: vars(state) for name, state in plan.states.items()})
+            return
+        statuses = [state.status for state in plan.states.values()]
+        counts = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
+        steps, episodes = plan.work_left()
+        title = f"{_count(plan.runs, 'run')} on {_count(plan.datasets, 'dataset')}: {counts}; "
+        title += f"{steps:,} steps, {episodes:,} episodes"
+        if seconds := plan.seconds_left():
+            title += f", about {seconds / 3600:.1f} hours of one core"
+        print_table(("job", "state", ""), plan_rows(plan), title=title)
 
     def _pool(self, sweep_dir: "SweepDir") -> "Pool":
         from gcb.sweep.pools import LocalPool
         from gcb.sweep.ray_pool import RayPool
+        from gcb.utils.workers import check_workers
 
         if self.ray is not None:
             return RayPool(sweep_dir, self.ray, self.cpus_per_run, self.gpus_per_run, self.workers)
-        return LocalPool(sweep_dir, len(os.sched_getaffinity(0)) if self.workers is None else self.workers)
+        workers = len(os.sched_getaffinity(0)) if self.workers is None else self.workers
+        check_workers(workers)
+        return LocalPool(sweep_dir, workers)
 
     def chosen_grid(self) -> "Grid":
         """Return the named grid with the given options."""
@@ -129,67 +154,30 @@ class Sweep:
         return replace(grid, **{name: value for name, value in given.items() if value is not None})
 
 
-@dataclass
-class Table:
-    """Make a Markdown table of the results of sweeps: methods × (environment, video distractors, mode)."""
-
-    results: Positional[tuple[Path, ...]]
-    """One or more results.csv."""
-    criterion: Criterion = "any_step"
-    """Count success at any step, at the end, or when the agent declares the task done."""
-    task: str = "all"
-    """Only this task (drawer, button)."""
-    paper: bool = False
-    """Add the results of the paper's Table 1."""
-    out: Path | None = None
-    """Also write the table to this file."""
-
-    def run(self) -> None:
-        from gcb.report.rows import read_rows
-        from gcb.report.table import make_table
-
-        if not self.results:
-            raise GCBError("no file is given; accepted: one or more results.csv.")
-        rows = read_rows(self.results)
-        text = make_table(rows, self.command(), criterion=self.criterion, task=self.task, paper=self.paper)
-        if self.out:
-            with explain_os_errors(self.out):
-                self.out.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(self.out, text.encode())
-        sys.stdout.write(text)
-
-    def command(self) -> str:
-        """Return the command that makes this table."""
-        words = ["gcb", "table", *map(str, self.results)]
-        words += ["--criterion", self.criterion] if self.criterion != "any_step" else []
-        words += ["--task", self.task] if self.task != "all" else []
-        words += ["--paper"] if self.paper else []
-        return shlex.join([*words, "--out", str(self.out)] if self.out else words)
-
-
 def parse_seeds(words: Sequence[str]) -> int | tuple[int, ...]:
     """Parse `5` as a number of seeds, `0 3 7` and `5-9` as seeds."""
+    text = " ".join(words)
+    if max(map(len, words), default=0) > MAX_DIGITS:
+        raise GCBError(f"seeds is {short(text)}; accepted: seeds of at most ten digits.")
     if len(words) == 1 and words[0].isdecimal():
         return int(words[0])
     seeds: list[int] = []
     for word in words:
         first, _, last = word.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal():
-            raise GCBError(f"seeds is {' '.join(words)!r}; accepted: a number (5), seeds (0 3 7), or ranges (5-9).")
+            raise GCBError(f"seeds is {short(text)}; accepted: a number (5), seeds (0 3 7), or ranges (5-9).")
+        if (count := int(last or first) - int(first) + 1) > MAX_RANGE:
+            raise GCBError(f"seeds is {short(text)}, which has {count:,} seeds; accepted: at most {MAX_RANGE:,}.")
         seeds += range(int(first), int(last or first) + 1)
     return tuple(seeds)
 
 
-def plan_table(plan: "Plan") -> rich.table.Table:
-    """Return a table of every job and its state."""
-    statuses = [state.status for state in plan.states.values()]
-    counts = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
-    title = f"{len(plan.runs)} runs on {len(plan.datasets)} datasets: {counts}"
-    table = rich.table.Table("job", "state", "", title=title, title_justify="left")
-    for column in table.columns:
-        column.overflow = "fold"
+def plan_rows(plan: "Plan") -> Iterator[tuple[str, str, str]]:
+    """Yield every job, its state, and how far it is or why it is invalid."""
     for job in plan.jobs:
         state = plan.states[job.name]
-        detail = f"{100 * state.progress:.0f} %" if state.status == "started" else escape(state.reason)
-        table.add_row(escape(job.name), state.status, detail)
-    return table
+        yield job.name, state.status, f"{100 * state.progress:.0f} %" if state.status == "started" else state.reason
+
+
+def _count(jobs: Sequence[object], name: str) -> str:
+    return f"{len(jobs)} {name}{'' if len(jobs) == 1 else 's'}"

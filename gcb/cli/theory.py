@@ -3,10 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
-from gcb.theory import run
+from gcb.cli import Json
+from gcb.cli.output import print_json, print_table, say
 
 
 @dataclass
@@ -17,13 +15,15 @@ class Theory:
     """Directory for the verdicts and figures."""
     quick: bool = False
     """Check fewer MDPs: seconds instead of minutes."""
+    json: Json = False
 
     def run(self) -> None:
-        table = Table(title="verdicts", title_justify="left")
-        for name in ("source", "claim", "verdict", "cases", "largest violation"):
-            table.add_column(name)
-        for verdict in run(self.out, quick=self.quick):
-            violation = f"{verdict.largest_violation:.2g}"
-            table.add_row(verdict.source, verdict.claim, verdict.word, str(verdict.cases), violation)
-        Console().print(table)
-        Console().print(f"figures and verdicts: {self.out}")
+        from gcb.theory import run
+
+        verdicts = run(self.out, quick=self.quick)
+        if self.json:
+            print_json([{"verdict": verdict.word, **vars(verdict)} for verdict in verdicts])
+        else:
+            rows = [(v.source, v.claim, v.word, str(v.cases), f"{v.largest_violation:.2g}") for v in verdicts]
+            print_table(("source", "claim", "verdict", "cases", "largest violation"), rows, title="verdicts")
+        say(f"figures and verdicts: {self.out}", error=self.json)

@@ -6,18 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
-from rich.console import Console
 from tyro.conf import arg, subcommand
 
-from gcb.agent.agent import Agent
+from gcb.cli import Episodes
+from gcb.cli.arguments import Within
+from gcb.cli.output import say
 from gcb.data import open_dataset
 from gcb.data.sampler import describe_failures, lacks_original_goals
-from gcb.errors import GCBError
-from gcb.evaluation.evaluate import env_spec_of, modes_of, validate
-from gcb.methods import method_named
+from gcb.errors import GCBError, short
+from gcb.methods import settings_of
 from gcb.runs.config import TrainConfig, make_config, read_config
-from gcb.training.distributed import is_main
-from gcb.training.trainer import train
+from gcb.utils.dataclass_io import NONE_WORDS
 from gcb.utils.progress import duration
 
 Config = TypeVar("Config", bound=TrainConfig[Any])
@@ -26,6 +25,8 @@ Config = TypeVar("Config", bound=TrainConfig[Any])
 @dataclass
 class Train(Generic[Config]):
     """Train an agent on a dataset. Run the same command again to resume from the last checkpoint.
+
+    To train a finished run further, repeat the command with more --steps.
 
     The options shown are those of the method and preset given: gcb train --method gcbc --preset paper --help.
     """
@@ -40,47 +41,71 @@ class Train(Generic[Config]):
     laptop_video is laptop for datasets with video distractors."""
     settings: Path | None = None
     """YAML file of default values, such as a run's config.yaml, instead of a preset."""
-    eval_every: int = 0
+    eval_every: Annotated[int, Within("[0, inf)")] = 0
     """Steps between evaluations during training, a multiple of checkpoint_every; 0 for none."""
-    eval_episodes: int = 50
+    eval_episodes: Episodes = 50
     """Episodes per evaluation and mode."""
     quiet: bool = False
     """Hide the progress bar."""
 
     def run(self) -> None:
-        config = self._adapt_to_data()
-        if self.eval_every % config.checkpoint_every:
-            raise GCBError(f"eval_every is {self.eval_every}; accepted: a multiple of {config.checkpoint_every}, or 0.")
-        result = train(config, self.data, self.out, quiet=self.quiet, on_checkpoint=self._evaluate)
+        # Imported here because PyTorch takes seconds to load.
+        from gcb.evaluation.evaluate import Validation
+        from gcb.training.distributed import is_main
+        from gcb.training.trainer import train
+
+        config = self._adapt_to_data(is_main())
+        validation = Validation(self.eval_every, self.eval_episodes, self.quiet)
+        validation.check(config.checkpoint_every)
+        if is_main() and (hint := describe_extension(self.out, config)):
+            say(hint, error=True)
+        result = train(config, self.data, self.out, quiet=self.quiet, on_checkpoint=validation, extend=True)
         if is_main():
             state = "was already finished" if result.start_step == result.step else "is finished"
             time = duration(result.seconds)
-            Console().print(f"{result.path} {state}: {result.step:,} steps in {time} of training.")
+            say(f"{result.path} {state}: {result.step:,} steps in {time} of training.")
 
-    def _adapt_to_data(self) -> Config:
+    def _adapt_to_data(self, print_hints: bool) -> Config:
         """Return the configuration, with goals relabelled if the dataset has none, and print hints."""
-        config, dataset = self.config, open_dataset(self.data)
+        config, dataset, hints = self.config, open_dataset(self.data), []
+        if self.eval_every:
+            from gcb.envs.spec import recorded_env_spec
+
+            recorded_env_spec(dataset.config).check_trusted()
         if config.only_successful and (reason := describe_failures(dataset)):
-            _print_hint(f"{reason} and are left out (--no-only-successful keeps them).")
+            hints.append(f"{reason} and are left out (--no-only-successful keeps them).")
         if config.goals.p_original and (reason := lacks_original_goals(dataset)):
             config = replace(config, goals=config.goals.without_original())
-            _print_hint(
+            hints.append(
                 f"{reason}: goals are relabelled (goals.p_original 0, goals.p_future {config.goals.p_future:g})."
             )
-        if dataset.config.get("options", {}).get("video") and self.preset == "laptop" and self.settings is None:
-            _print_hint("The dataset has video distractors: --preset laptop_video takes longer but learns more.")
+        if (dataset.config.get("options") or {}).get("video") and self.preset == "laptop" and self.settings is None:
+            hints.append("The dataset has video distractors: --preset laptop_video takes longer but learns more.")
+        for hint in hints if print_hints else ():
+            say(hint, error=True)
         return config
 
-    def _evaluate(self, agent: Agent, step: int) -> dict[str, float]:
-        """Return the success rates at a checkpoint, as metrics."""
-        if not self.eval_every or step % self.eval_every:
-            return {}
-        return validate(agent, modes_of(agent, env_spec_of(agent)), episodes=self.eval_episodes, quiet=self.quiet)
 
+def describe_extension(path: Path, config: TrainConfig[Any]) -> str | None:
+    """Return what happens to a finished run that is to have more steps; None if there is no such run."""
+    from gcb.runs.extension import extends
+    from gcb.runs.run_dir import RECORD, Run
+    from gcb.training.learner import lr_multiplier
 
-def _print_hint(text: str) -> None:
-    if is_main():
-        Console(stderr=True).print(text)
+    if not (path / RECORD).is_file() or not extends(run := Run(path), config):
+        return None
+    done, steps = run.config.steps, f"{config.steps:,} steps"
+    rates = lr_multiplier(run.config, done - 1), lr_multiplier(config, done), config.min_lr_ratio
+    schedule = (
+        "stays as it is."
+        if config.lr_schedule == "none"
+        else f"follows the {config.lr_schedule} schedule of {steps} from here on: it ended at {rates[0]:.0%} of its "
+        f"maximum, goes on at {rates[1]:.0%} and ends at {rates[2]:.0%}."
+    )
+    return (
+        f"{path} was finished after {done:,} steps and goes on to {steps}. Its learning rate {schedule} The result is "
+        f"not that of a run that is started with {steps}."
+    )
 
 
 def train_type(arguments: Sequence[str]) -> Any:
@@ -89,17 +114,18 @@ def train_type(arguments: Sequence[str]) -> Any:
     preset = _option(arguments, "--preset") or "laptop"
     config = read_config(settings) if settings else make_config(method or "gcb", preset)
     if method not in (None, config.method):
-        raise GCBError(f"--method is {method!r}, but {settings} is a configuration of {config.method!r}.")
-    cls = Train[TrainConfig[method_named(config.method).config_type]]  # pyright: ignore[reportInvalidTypeArguments]
+        raise GCBError(f"--method is {short(method)}, but {settings} is a configuration of {config.method!r}.")
+    cls = Train[TrainConfig[settings_of(config.method).config_type]]  # pyright: ignore[reportInvalidTypeArguments]
     default = Train(tyro.MISSING, tyro.MISSING, config, preset)
     return Annotated[cls, subcommand("train", default=default)]  # pyright: ignore[reportInvalidTypeForm]
 
 
 def _option(arguments: Sequence[str], name: str) -> str | None:
-    """Return the value of an option, before the arguments are parsed."""
-    for index, argument in enumerate(arguments):
-        if argument == name and index + 1 < len(arguments):
-            return arguments[index + 1]
-        if argument.startswith(f"{name}="):
-            return argument.partition("=")[2]
-    return None
+    """Return the value of an option, before the arguments are parsed; the last one counts, as it does for tyro."""
+    value = None
+    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
+        if argument == name:
+            value = following
+        elif argument.startswith(f"{name}="):
+            value = argument.partition("=")[2]
+    return None if value in NONE_WORDS else value

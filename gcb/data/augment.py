@@ -5,9 +5,9 @@ channel_shuffle   permute the colour channels
 random_overlay    blend another image of the dataset into images (after SODA and SVEA)
 horizontal_flip   mirror images, and the actions with them
 
-All images of a group of transitions are augmented alike: their task must remain recognisable as one.
+All images of a group of transitions are augmented alike, so that they still show one task.
 
-Images are augmented as stored, uint8 with channels last: on bytes it takes a quarter of the time that floats take.
+Images are augmented as they are stored, uint8 with channels last, which takes a quarter of the time of floats.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -58,10 +58,8 @@ class Augmenter:
         if not self._images:
             return batch
         size, rng = batch.group_size, self.rng
-        count, groups = (
-            batch_size // size,
-            slice(*(None if row is None else row // size for row in (rows.start, rows.stop))),
-        )
+        count = batch_size // size
+        groups = slice(*(None if row is None else row // size for row in (rows.start, rows.stop)))
         frames, action = batch.frames(), batch.action
 
         def expand(values: Tensor) -> dict[str, Tensor]:
@@ -99,7 +97,7 @@ class Augmenter:
 def flipped_actions(dataset: Dataset) -> tuple[int, ...]:
     """Return the action dimensions that a horizontal flip negates, or () if the environment does not declare any.
 
-    A dataset that names no adapter is ours only if its environment is; a user's own adapter is not imported for this.
+    A dataset without an adapter is gcb's own if its environment is; a user's adapter is not imported for this.
     """
     named = dataset.config.get("adapter", "gcb" if str(dataset.config.get("env")).startswith("gcb/") else "goal")
     return ADAPTERS[named].flipped_actions if named in ADAPTERS else ()

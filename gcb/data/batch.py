@@ -60,7 +60,7 @@ class Batch(Generic[Array]):
     terminal: Array
     """(G,) bool: next_state reaches the goal, so that no value follows. A time-out is not terminal."""
     initial_state: Array | None = None
-    """(G, …): s₀ of the episode, if asked for."""
+    """(G, …): s₀ of the episode, if the method requests it."""
     has_partner: Array | None = None
     """(G,) bool: whether groups 2i and 2i + 1 are of partner episodes, which do the same task; None if no group is."""
     indices: Indices | None = None
@@ -85,7 +85,7 @@ class Batch(Generic[Array]):
 
     def to(self, device: "device | str") -> "Batch[Tensor]":
         """Convert to tensors on a device; actions become float32."""
-        import torch  # collecting and looking at data do without it
+        import torch  # imported here because collecting and inspecting data do not need it
 
         def tensor(array: Any) -> "Tensor":
             return torch.from_numpy(array).to(device)
@@ -102,13 +102,8 @@ class Batch(Generic[Array]):
 
     def split(self: "Batch[Tensor]", count: int) -> list["Batch[Tensor]"]:
         """Split into `count` equal parts."""
-        names = (
-            *self.frames(),
-            "action",
-            "final",
-            "reward",
-            "terminal",
-            *(["has_partner"] if self.has_partner is not None else []),
-        )
+        names = [*self.frames(), "action", "final", "reward", "terminal"]
+        if self.has_partner is not None:
+            names.append("has_partner")
         parts = {name: getattr(self, name).chunk(count) for name in names}
         return [replace(self, **{name: chunks[index] for name, chunks in parts.items()}) for index in range(count)]

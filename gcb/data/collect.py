@@ -10,9 +10,8 @@ from gcb.data.output_dir import is_complete, make_identity
 from gcb.data.rollout import CollectConfig, ExpertRunner
 from gcb.data.store import open_dataset
 from gcb.data.writer import CHECKPOINT_SECONDS, EpisodeWriter, resume_or_create
-from gcb.utils.dataclass_io import check_interval
 from gcb.utils.progress import Progress
-from gcb.utils.workers import Runner, run_in_order
+from gcb.utils.workers import Runner, check_workers, run_in_order
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ def collect(
     """
     out = Path(out)
     config.check()
-    check_interval("workers", workers, "[1, inf)")
-    video = ("av", "pillow", "scikit-image") if config.options.get("video") else ()
+    check_workers(workers)
+    video = ("av", "pillow", "scikit-learn") if config.options.get("video") else ()
     identity = make_identity(config.record(), "numpy", "gymnasium", "pybullet", *video)
     start = config.transitions
     if not is_complete(out, identity):

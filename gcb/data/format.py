@@ -15,7 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from gcb.errors import GCBError
-from gcb.utils.files import read_json, sha256
+from gcb.utils.dataclass_io import check_entries, check_interval
+from gcb.utils.files import sha256
+from gcb.utils.text_files import read_json
 
 FORMAT = "gcb-dataset"
 VERSION = 1
@@ -36,6 +38,38 @@ class Field:
     dtype: str | None = None
 
 
+@dataclass(frozen=True)
+class FileEntry:
+    """What the manifest says about one file."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    sha256: str
+
+
+Names = tuple[str, ...]
+MANIFEST_TYPES: dict[str, Any] = {
+    "counts": dict[str, int],
+    "files": dict[str, FileEntry],
+    "task_names": Names,
+    "scene_names": Names,
+    "versions": dict[str, Any],
+    "renderer": str,
+}
+ORIGIN_TYPES: dict[str, Any] = {
+    "env": str | None,
+    "options": dict[str, Any] | None,
+    "adapter": str,
+    "transitions": int,
+    "seed": int,
+    "noise": float,
+    "source": dict[str, Any] | str,
+    "states": tuple[tuple[str, tuple[int, ...], str], ...],
+    "action_bound": float,
+    "reward_offset": float,
+}
+"""Types of the entries that gcb reads in a dataset's configuration; a user may add others."""
 FIELDS: dict[str, Field] = {
     "frames": Field("frames"),
     "states": Field("frames", required=False, dtype="<f4"),
@@ -99,8 +133,17 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise GCBError(f"{path / MANIFEST} does not describe a dataset: its format is not {FORMAT!r}")
     if manifest.get("version") != VERSION:
         raise GCBError(f"{path} has format version {manifest.get('version')!r}; this gcb reads version {VERSION}")
-    files = manifest.get("files")
-    entries = files.values() if isinstance(files, dict) else [None]
-    if not all(isinstance(entry, dict) and isinstance(entry.get("sha256"), str) for entry in entries):
-        raise GCBError(f"{path}: the manifest is damaged (a file has no SHA-256)")
+    try:
+        check_entries(manifest, MANIFEST_TYPES)
+        check_origin(manifest.get("config", {}))
+        if missing := [name for name in ("files", "counts") if name not in manifest]:
+            raise GCBError(f"it has no {missing[0]}")
+    except GCBError as error:
+        raise GCBError(f"{path / MANIFEST} is damaged: {error}") from error
     return manifest
+
+
+def check_origin(config: Any, name: str = "config") -> None:
+    """Raise `GCBError` unless the configuration of a dataset, which a file holds, has entries of the right types."""
+    check_entries(config, ORIGIN_TYPES, name)
+    check_interval(f"{name}.action_bound", config.get("action_bound"), "(0, inf)")

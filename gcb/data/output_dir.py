@@ -11,7 +11,9 @@ from typing import Any
 import gcb
 from gcb.data.format import FIELDS, MANIFEST, PARTIAL, read_manifest
 from gcb.errors import GCBError
-from gcb.utils.files import explain_os_errors, read_json, sync_directory
+from gcb.utils.files import sync_directory
+from gcb.utils.os_errors import explain_os_errors
+from gcb.utils.text_files import read_json
 
 IDENTITY = "identity.json"
 JOURNAL = "journal.json"
@@ -19,12 +21,13 @@ OWN_FILES = {IDENTITY, JOURNAL, MANIFEST, *(f"{name}.npy" for name in FIELDS)}
 
 
 def make_identity(config: Mapping[str, Any], *packages: str) -> dict[str, Any]:
-    """Return all that the bytes of a dataset depend on: its configuration and the versions of these packages."""
-    versions = {name: _version(name) for name in packages}
+    """Return everything that determines the bytes of a dataset: its configuration and the versions of packages."""
+    versions = {name: installed_version(name) for name in packages}
     return {"config": config, "versions": {"python": platform.python_version(), "gcb": gcb.__version__, **versions}}
 
 
-def _version(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
+    """Return the version of a package, or None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
 """Partners: for each episode, other episodes that do the same thing, so that one can serve as an example of the other.
 
-Which episodes are near is said by an embedding, such as a learned metric φ; no labels are used. A metric is reliable
-between neighbours only: far away, opening a drawer that faces left may look like closing one that faces right. So each
+Distances come from an embedding, such as a learned metric φ; no labels are used. A metric is reliable between
+neighbours only: far away, opening a drawer that faces left may look like closing one that faces right. So each
 episode is linked to its nearest neighbours, and partners are found by walking along the links: a short walk leads to
 an episode that does the same thing in almost the same place, a long one carries the task from neighbour to neighbour to
 any place.
@@ -27,14 +27,14 @@ class PartnerConfig:
     """How an episode's partners are found, and how often a partner's pair is the example."""
 
     source: Literal["metric", "pixels", "random", "none"] = "metric"
-    """What finds partners: the learned metric φ, pixels, chance; or no partners."""
+    """How partners are found: by the learned metric φ, by pixels or at random; or no partners."""
     probability: float = 0.7
     """Probability that an episode's example is its partner's pair (s₀, g) instead of its own."""
     neighbors: int = 5
     """Number of nearest episodes that an episode is linked to; only mutual neighbours are linked."""
     max_hops: int = 1024
-    """Length of the longest walk along the links, in the last third of training; the lengths are spread evenly on a
-    logarithmic scale from 1. Before, walks are shorter: the metric still makes mistakes, and long walks add them up."""
+    """Length of the longest walk along the links in the last third of training; lengths are spread evenly from 1 on a
+    logarithmic scale. Earlier walks are shorter: the metric still makes mistakes, which add up along a walk."""
     every: int = 400
     """Steps between searches: the metric changes while it is learned."""
     start: float = 0.125
@@ -78,7 +78,7 @@ def find_partners(
 
 
 def random_partners(episodes: np.ndarray, rng: np.random.Generator) -> Partners:
-    """Return partners by chance: any other of at least two episodes."""
+    """Return random partners: any other of at least two episodes."""
     count = len(episodes)
     other = (np.arange(count)[:, None] + rng.integers(1, count, size=(count, WALKS))) % count
     return Partners(episodes, episodes[other])
@@ -110,7 +110,7 @@ def walk(links: np.ndarray, count: np.ndarray, hops: np.ndarray, rng: np.random.
 
 def _nearest(embedding: np.ndarray, count: int) -> np.ndarray:
     """Return the `count` rows nearest to each row by ℓ1, nearest first, without the row itself."""
-    import torch  # collecting and looking at data do without it
+    import torch  # imported here because collecting and inspecting data do not need it
 
     points, found = torch.from_numpy(embedding), []
     for start in range(0, len(points), BLOCK):

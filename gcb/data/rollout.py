@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gcb.data.episode import Episode
-from gcb.errors import GCBError
-from gcb.utils.dataclass_io import check_fields
+from gcb.errors import GCBError, short
+from gcb.utils.dataclass_io import SEED, check_fields
 from gcb.utils.seeding import episode_noise, episode_seed
 
 
@@ -33,11 +33,13 @@ class CollectConfig:
 
     def check(self) -> None:
         """Raise if a value is invalid."""
-        check_fields(self, transitions="[1, inf)", seed="[0, inf)", noise="[0, inf)")
+        check_fields(self, transitions="[1, 1000000000]", seed=SEED, noise="[0, inf)")
         try:
             json.dumps(self.record(), allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise GCBError(f"options is {self.options!r}; its values must be JSON values ({error})") from error
+            raise GCBError(
+                f"options is {short(dict(self.options))}; its values must be JSON values ({error})"
+            ) from error
 
     def record(self) -> dict[str, Any]:
         """Return the configuration for the manifest; a directory of video clips is recorded by name, not by path."""

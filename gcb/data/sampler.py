@@ -105,7 +105,7 @@ class Sampler:
         # Small operations on a np.memmap are slower than on the plain array behind it.
         self._frames = np.asarray(dataset.frames)
         self._length, self._first_frame = np.asarray(dataset.episode_length), np.asarray(dataset.episode_first_frame)
-        self._first_transition = np.cumsum(self._length) - self._length
+        self._first_transition = np.asarray(dataset.first_transition)
 
     @property
     def episodes(self) -> np.ndarray:
@@ -181,10 +181,10 @@ class Sampler:
         steps = np.concatenate([step[:, None], others], axis=1)
         steps = np.where(final, length[:, None], steps)
         states = initial_state[:, None] + steps
-        # In every other draw the final state is the goal itself: there the task is done beyond doubt.
+        # Half of the final states are the goal itself, in which the task is certainly done.
         at_goal = np.pad(final_draws < self._p_final / 2, ((0, 0), (1, 0))) & final
         return Indices(
-            # A final state has no transition; that before it stands in.
+            # A final state has no transition; the one before it is a placeholder.
             transition=self._first_transition[episode][:, None] + steps - final,
             goal_kind=kind.astype(np.int8),
             state=np.where(at_goal, own_goal[:, None], states),
@@ -198,7 +198,7 @@ class Sampler:
     def _pair_up(self, episode: np.ndarray, step: np.ndarray, kind: np.ndarray, step_draw: np.ndarray) -> np.ndarray:
         """Replace every second group by one of a partner of the episode before it, in place; return which are paired.
 
-        Only groups with original goals are partners: the table is about those tasks.
+        Only groups with original goals are paired: the table of partners refers to those tasks.
         """
         assert self.partners is not None
         pairs = len(episode) // 2
@@ -285,6 +285,6 @@ def lacks_original_goals(dataset: Dataset) -> str | None:
 
 
 def _check_original_goals(dataset: Dataset) -> None:
-    """Raise if goals or rewards are missing: changing the probabilities silently would hide it."""
+    """Raise if goals or rewards are missing, rather than change the probabilities silently."""
     if reason := lacks_original_goals(dataset):
         raise GCBError(f"{reason}; use GoalSampling(…).without_original() to take hindsight goals instead")

@@ -25,11 +25,15 @@ import numpy as np
 
 from gcb.data.episode import Episode, EpisodeArrays, check_same_layout, make_episode
 from gcb.data.format import FIELDS, NPY_HEADER_ERRORS, read_manifest
+from gcb.data.values import check_values
 from gcb.errors import GCBError
 from gcb.utils.files import sha256
 
+VALUES = {"rewards": (0.0, 1.0), "frames": (-np.inf, np.inf), "states": (-np.inf, np.inf)}
+"""The accepted range of each field of numbers, besides actions."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Transitions, their frames, and the episodes they belong to. Missing optional fields are None."""
 
@@ -96,6 +100,20 @@ class Dataset:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the fields that are not None, by name."""
         return {name: getattr(self, name) for name in FIELDS if getattr(self, name) is not None}
+
+    def __repr__(self) -> str:
+        frames = "×".join(map(str, self.frames.shape[1:])) or "1"
+        counts = f"{self.transitions:,} transitions, {self.episodes:,} episodes, frames {frames} {self.frames.dtype}"
+        env = f", env {self.config['env']!r}" if self.config.get("env") else ""
+        return f"<Dataset {self.path or 'in memory'}: {counts}, actions {self.actions.shape[-1]}{env}>"
+
+    def check_values(self) -> None:
+        """Raise `GCBError` if an action, a reward or another number is not finite or out of range."""
+        name = str(self.path or "the dataset")
+        check_values(f"{name}: actions", self.actions, -1.0, 1.0)
+        for field_name, bounds in VALUES.items():
+            if (array := getattr(self, field_name)) is not None:
+                check_values(f"{name}: {field_name}", array, *bounds)
 
     def verify(self) -> list[str]:
         """Compare the SHA-256 of every file with the manifest; return the names, or raise if any differs."""
@@ -200,8 +218,19 @@ def _check_index(name: object, dataset: Dataset) -> None:
         raise GCBError(f"{name}: episode_scene has shape {scene.shape} for {len(dataset.scene_names)} scene names")
 
 
+def _check_counts(dataset: Dataset) -> None:
+    """Check that the manifest counts what the arrays hold."""
+    actual = {"episodes": dataset.episodes, "transitions": dataset.transitions, "frames": len(dataset.frames)}
+    counts = {name: dataset.manifest["counts"].get(name) for name in actual}
+    if counts != actual:
+        raise GCBError(f"{dataset.path}: the manifest counts {counts}, but the arrays have {actual}: it is damaged")
+
+
 def open_dataset(path: str | os.PathLike[str], *, preload: bool = False) -> Dataset:
-    """Open a dataset as memory maps (`preload`: in memory), checking shapes and sizes; `verify` checks every byte."""
+    """Open a dataset as memory maps, or in memory with `preload`, and check shapes and sizes.
+
+    `Dataset.verify` checks every byte.
+    """
     path = Path(path)
     manifest = read_manifest(path)
     try:
@@ -211,7 +240,7 @@ def open_dataset(path: str | os.PathLike[str], *, preload: bool = False) -> Data
         required = {name for name, spec in FIELDS.items() if spec.required}
         if missing := sorted(required - arrays.keys()):
             raise GCBError(f"{path}: the manifest does not list {', '.join(missing)}")
-        return Dataset(
+        dataset = Dataset(
             **{name: _open_array(path / f"{name}.npy", entry, preload) for name, entry in arrays.items()},
             task_names=tuple(manifest.get("task_names", ())),
             scene_names=tuple(manifest.get("scene_names", ())),
@@ -219,6 +248,8 @@ def open_dataset(path: str | os.PathLike[str], *, preload: bool = False) -> Data
             manifest=manifest,
             path=path,
         )
+        _check_counts(dataset)
+        return dataset
     except (KeyError, TypeError, AttributeError) as error:
         raise GCBError(f"{path}: the manifest is damaged ({error!r})") from error
 
@@ -245,9 +276,10 @@ def _open_array(path: Path, entry: Mapping[str, Any], preload: bool) -> np.ndarr
 
 
 def from_episodes(episodes: Iterable[EpisodeArrays | Episode], config: Mapping[str, Any] | None = None) -> Dataset:
-    """Return a dataset in memory made from episodes, given as mappings of arrays (see `gcb.data.episode`).
+    """Return a dataset in memory made from episodes, given as mappings of arrays (their keys: docs/extend.md).
 
-    `config` says where the data come from.
+    `config` says where the data come from: {"env": id, "options": {…}, "adapter": name} tells `gcb eval` where to
+    evaluate.
     """
     checked: list[Episode] = []
     first_layout = None

@@ -21,7 +21,8 @@ def _rows(dataset: Dataset) -> Iterator[tuple[str, str]]:
     if "env" in config:
         yield "environment", f"{config['env']}{_options(config.get('options', {}))}"
     if "source" in config:
-        yield "imported from", f"{config['source'].get('name')} ({config['source'].get('format')})"
+        source = config["source"]
+        yield "imported from", source if isinstance(source, str) else f"{source.get('name')} ({source.get('format')})"
     if "seed" in config:
         yield "seed", str(config["seed"])
     if "noise" in config:
@@ -29,7 +30,8 @@ def _rows(dataset: Dataset) -> Iterator[tuple[str, str]]:
     yield "transitions", f"{dataset.transitions:,}"
     yield "episodes", f"{dataset.episodes:,}, each {length.min()} to {length.max()} long, mean {length.mean():.1f}"
     yield "frames", f"{len(dataset.frames):,}, each {_shape(dataset.frames)}; {_goals(dataset)}"
-    yield "actions", _shape(dataset.actions)
+    bound = config.get("action_bound", 1.0)
+    yield "actions", _shape(dataset.actions) + (f", divided by {bound:g}" if bound != 1 else "")
     yield "states", "none" if dataset.states is None else _shape(dataset.states)
     yield from _successes(dataset)
     if manifest:

@@ -11,6 +11,7 @@ Resuming truncates each file to the length in the journal. The manifest reaches 
 
 import hashlib
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,7 +26,9 @@ from gcb.data.format import FIELDS, HEADER_BYTES, MANIFEST, PARTIAL, file_entry,
 from gcb.data.output_dir import IDENTITY, JOURNAL, is_complete, publish
 from gcb.data.store import Dataset, open_dataset
 from gcb.errors import GCBError
-from gcb.utils.files import CHUNK, directory_lock, explain_os_errors, read_json, staged_dir, sync, write_json
+from gcb.utils.files import CHUNK, directory_lock, staged_dir, sync, write_json
+from gcb.utils.os_errors import explain_os_errors
+from gcb.utils.text_files import read_json
 
 CHECKPOINT_SECONDS = 2.0
 
@@ -101,6 +104,13 @@ class EpisodeWriter:
             write_json(self.partial / JOURNAL, asdict(self.journal))
         self.saved = self.journal.transitions
         self._last_checkpoint = time.monotonic()
+
+    def discard(self) -> None:
+        """Delete everything written so far."""
+        self._close()
+        shutil.rmtree(self.partial, ignore_errors=True)
+        with suppress(OSError):  # other files may be in it
+            self.out.rmdir()
 
     def finish(self, origin: Mapping[str, Any]) -> None:
         """Write the headers, hash the files, and move them into OUT with the manifest."""

@@ -1,4 +1,4 @@
-"""The two manipulation environments. Importing this package registers them with Gymnasium.
+"""The two manipulation environments. Importing this package, or gcb, registers them with Gymnasium.
 
 It does not import PyBullet: adapters, environment ids and constants work on Python versions without it.
 """
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from gcb.envs.layout import BUTTON_DRAWER, DRAWER, Layout
-from gcb.errors import GCBError
+from gcb.errors import GCBError, lookup
 
 if TYPE_CHECKING:
     from gcb.envs.tabletop import TabletopEnv
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 ENVS = {"gcb/Drawer-v0": DRAWER, "gcb/ButtonDrawer-v0": BUTTON_DRAWER}
 
 
-def make_tabletop(layout: Layout, **options: Any) -> "TabletopEnv":
-    """Create the environment with this layout: the entry point of every id in `ENVS`."""
+def make_tabletop(layout: Layout | str, **options: Any) -> "TabletopEnv":
+    """Create the environment with this layout, or with that of an id: the entry point of every id in `ENVS`."""
     from gcb.envs.tabletop import TabletopEnv
 
-    return TabletopEnv(layout, **options)
+    return TabletopEnv(layout if isinstance(layout, Layout) else lookup(ENVS, layout, "layout"), **options)
 
 
-for _env_id, _layout in ENVS.items():
-    gym.register(_env_id, entry_point="gcb.envs:make_tabletop", kwargs={"layout": _layout})
+for _env_id in ENVS:
+    # By name, not as an object, so that the specification can be written as JSON, as Minari does.
+    gym.register(_env_id, entry_point="gcb.envs:make_tabletop", kwargs={"layout": _env_id})
 
 
 def make_env(env_id: str, **options: Any) -> "TabletopEnv":

@@ -72,7 +72,7 @@ class Adapter:
         return (space.low + (action + 1) / 2 * (space.high - space.low)).astype(space.dtype)
 
     def observation_shape(self, env: gym.Env) -> tuple[int, ...] | None:
-        """Return the shape of the agent's observation, or None if the observation space does not tell."""
+        """Return the shape of the agent's observation, or None if the observation space does not define it."""
         space = env.observation_space
         return space["observation"].shape if isinstance(space, gym.spaces.Dict) else None
 

@@ -3,9 +3,9 @@
 A `ClipBank` holds the clips of one split. `sample` chooses one and returns a small `Clip`, from which any frame can be
 rendered again in any process: nothing is random after `sample`, and no file stays open.
 
-The still images of the evaluation split are four photographs from the scikit-image wheel. The training split has eight
-others, from the wheels of scikit-image and scikit-learn, and 200 drawn textures (`gcb.envs.textures`), because eight
-images are too few to stand for all backgrounds. Half of the training clips show a photograph, so that natural images
+The still images of the evaluation split are four of the photographs in `photographs/`. The training split has the six
+others, two from the scikit-learn wheel, and 200 drawn textures (`gcb.envs.textures`), because eight
+images are too few to represent all backgrounds. Half of the training clips show a photograph, so that natural images
 remain common, and half a texture.
 """
 
@@ -79,23 +79,24 @@ def composite(image: np.ndarray, background: np.ndarray, frame: np.ndarray) -> n
 
 @dataclass(frozen=True)
 class Still:
-    """An image file in the wheel of scikit-image or scikit-learn."""
+    """A photograph."""
 
     file: str
     split: str
     licence: str
-    """As stated in the docstring of the image's function in `skimage/data/_fetchers.py`, or the README beside it."""
+    """As stated where it was published."""
     crop: float = 1.0
     """Fraction of each side that is used, about the centre."""
-    folder: str = "skimage/data"
+    folder: str = "gcb/envs/photographs"
     """Directory of the file: an installed package, and a path in it."""
 
 
-# Every natural image in the scikit-image wheel with enough detail that is stated to be CC0 or in the public domain.
-# Excluded for their licence: motorcycle, moon, page, logo, lfw_subset (none stated), coins and ihc ("no known
-# restrictions" only); for their content: horse, text, cell, clock, microaneurysms and the generated ones.
+# The photographs in `photographs/` were published with scikit-image 0.26: all of its natural images with enough detail
+# whose docstrings in `skimage/data/_fetchers.py` state that they are CC0 or in the public domain. Excluded for their
+# licence: motorcycle, moon, page, logo, lfw_subset (none stated), coins and ihc ("no known restrictions" only); for
+# their content: horse, text, cell, clock, microaneurysms and the generated ones.
 #
-# And the two photographs in the scikit-learn wheel, under https://creativecommons.org/licenses/by/2.0/: whoever
+# And the two photographs in the scikit-learn wheel, under https://creativecommons.org/licenses/by/2.0/: anyone who
 # publishes images that show them must name the photographer. Its README attributes both to danielbuechele but links
 # flower.jpg to the account vultilion. The portrait in the matplotlib wheel is excluded: no licence is stated there.
 SKLEARN = "sklearn/datasets/images"

@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 
-from gcb.errors import GCBError
+from gcb.errors import NotInstalled
 
 
 @contextlib.contextmanager
@@ -37,15 +37,19 @@ def _is_open(descriptor: int) -> bool:
     return True
 
 
+MISSING = (
+    "PyBullet, which gcb's environments need, is not installed for this CPython {}.{}: `conda install -c conda-forge "
+    "pybullet` has it for 3.10 to 3.14, pip for 3.10 and 3.11 (docs/guide.md has how to build it for others). "
+    "Everything else works without it."
+)
+
 try:
     with quiet():
         import pybullet
+        import pybullet_data
         from pybullet_utils.bullet_client import BulletClient
 except ModuleNotFoundError as missing:
-    raise GCBError(
-        "gcb's environments need PyBullet, which has wheels for CPython 3.10 and 3.11 only; this is CPython "
-        f"{sys.version_info.major}.{sys.version_info.minor}. Training on your own data works without it."
-    ) from missing
+    raise NotInstalled(MISSING.format(*sys.version_info)) from missing
 
 
 _clients: weakref.WeakSet[BulletClient] = weakref.WeakSet()
@@ -67,4 +71,4 @@ def _disconnect_all() -> None:
             client.disconnect()
 
 
-__all__ = ["BulletClient", "connect", "pybullet", "quiet"]
+__all__ = ["BulletClient", "connect", "pybullet", "pybullet_data", "quiet"]

@@ -1,7 +1,7 @@
 """The scripted expert: a fixed sequence of stages with access to the hidden state.
 
-It never returns to an earlier stage. Without noise it does not have to; with noise it sometimes misses the handle and
-does not notice, so that noisy demonstrations reach the goal in most but not all episodes, as in the paper.
+It never returns to an earlier stage. Without noise this is not necessary; with noise it sometimes misses the handle and
+does not correct that, so that noisy demonstrations reach the goal in most but not all episodes, as in the paper.
 """
 
 from collections.abc import Iterator

@@ -8,7 +8,7 @@ import numpy as np
 
 from gcb.envs import make_env
 from gcb.envs.expert import play_expert
-from gcb.errors import GCBError
+from gcb.utils.dataclass_io import EPISODES, check_interval
 from gcb.utils.media import tile, write_png, write_video
 from gcb.utils.progress import Progress
 from gcb.utils.seeding import episode_noise, episode_seed
@@ -36,8 +36,8 @@ def measure_expert(env_id: str, episodes: int, noise: float, seed: int, **option
     The noise-free rate is over all sampled scenes, including those rejected because the expert failed; the noisy rate
     is over scenes that have a goal image, as in a dataset.
     """
-    if episodes < 1:
-        raise GCBError(f"episodes is {episodes}; it must be at least 1.")
+    check_interval("episodes", episodes, EPISODES)
+    check_interval("noise", noise, "[0, inf)")
     env = make_env(env_id, **options)
     scenes, steps = 0, 0
     outcomes: dict[str, list[bool]] = {}

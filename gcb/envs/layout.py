@@ -1,4 +1,4 @@
-"""Constants of the two environments: those they share, and a `Layout` for those that differ.
+"""Constants of the two environments: shared ones, and a `Layout` for those that differ.
 
 Lengths are in metres, times in seconds. docs/fidelity.md gives the source of every number.
 """

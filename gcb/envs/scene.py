@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gcb.envs.backgrounds import Clip, ClipBank
-from gcb.envs.distractors import SHAPES
+from gcb.envs.distractors import SHAPES, SPLITS
 from gcb.envs.layout import (
     CABINET_HIGH,
     CABINET_LOW,
@@ -69,24 +69,33 @@ class Scene:
 
 
 def sample_scene(
-    layout: Layout, rng: np.random.Generator, task: str | None = None, bank: ClipBank | None = None
+    layout: Layout,
+    rng: np.random.Generator,
+    task: str | None = None,
+    bank: ClipBank | None = None,
+    distractor_split: str = "train",
 ) -> Scene:
     """Sample a scene for one episode, with a random task unless `task` is given."""
     task = task or str(rng.choice(layout.tasks))
     xy, yaw = _sample_pose(layout, rng)
     opening, target = sample_opening(rng)
     scene = Scene(task, xy, yaw, opening, target, bool(rng.integers(2)), {}, ())
-    return _sample_appearance(scene, rng, bank)
+    return _sample_appearance(scene, rng, bank, distractor_split)
 
 
 def sample_analogy(
-    scene: Scene, mode: str, layout: Layout, rng: np.random.Generator, bank: ClipBank | None = None
+    scene: Scene,
+    mode: str,
+    layout: Layout,
+    rng: np.random.Generator,
+    bank: ClipBank | None = None,
+    distractor_split: str = "train",
 ) -> Scene:
     """Sample an analogous scene: another pose of the cabinet, and new colours, distractors and video.
 
     `strict` (the paper's text) adds noise to the pose and keeps the task, the openings and the target. `loose` (the
-    authors' release) adds noise to the pose and keeps only the task. `free` keeps what `strict` keeps and samples the
-    pose anew, independently of the original one.
+    authors' release) adds noise to the pose and keeps only the task. `free` keeps what `strict` keeps and samples
+    a new pose, independently of the original one.
     """
     if mode not in ANALOGIES:
         raise GCBError(f"analogy is {mode!r}; accepted: {', '.join(ANALOGIES)}.")
@@ -95,7 +104,7 @@ def sample_analogy(
     if mode == "loose":
         opening, target = sample_opening(rng)
         analogous = replace(analogous, opening=opening, target=target, bottom_open=bool(rng.integers(2)))
-    return _sample_appearance(analogous, rng, bank)
+    return _sample_appearance(analogous, rng, bank, distractor_split)
 
 
 def sample_opening(rng: np.random.Generator) -> tuple[float, float]:
@@ -142,12 +151,12 @@ def _jitter_pose(scene: Scene, layout: Layout, rng: np.random.Generator) -> tupl
             return (float(xy[0]), float(xy[1])), float(yaw)
 
 
-def _sample_appearance(scene: Scene, rng: np.random.Generator, bank: ClipBank | None) -> Scene:
+def _sample_appearance(scene: Scene, rng: np.random.Generator, bank: ClipBank | None, distractor_split: str) -> Scene:
     """Return the scene with new colours, distractors and video."""
     return replace(
         scene,
         colors=_sample_colors(rng),
-        distractors=_sample_distractors(rng, np.array(scene.cabinet_xy), scene.cabinet_yaw),
+        distractors=_sample_distractors(rng, np.array(scene.cabinet_xy), scene.cabinet_yaw, SPLITS[distractor_split]),
         clip=bank.sample(rng) if bank else None,
     )
 
@@ -165,9 +174,11 @@ def _hsv(rng: np.random.Generator, saturation: tuple[float, float], value: tuple
     return colorsys.hsv_to_rgb(rng.random(), rng.uniform(*saturation), rng.uniform(*value))
 
 
-def _sample_distractors(rng: np.random.Generator, cabinet_xy: np.ndarray, yaw: float) -> tuple[Distractor, ...]:
+def _sample_distractors(
+    rng: np.random.Generator, cabinet_xy: np.ndarray, yaw: float, split: range
+) -> tuple[Distractor, ...]:
     """Sample 0 to 4 different shapes, clear of each other and of the cabinet with its drawer open."""
-    shapes = rng.choice(len(SHAPES), size=rng.integers(MAX_DISTRACTORS + 1), replace=False)
+    shapes = rng.choice(split, size=rng.integers(MAX_DISTRACTORS + 1), replace=False)
     placed: list[Distractor] = []
     for shape in shapes.tolist():
         while True:

@@ -10,8 +10,10 @@ import numpy as np
 from gcb.envs.backgrounds import composite, open_bank
 from gcb.envs.bullet import connect, pybullet
 from gcb.envs.cabinet import Cabinet
-from gcb.envs.distractors import SHAPES, add_distractor
+from gcb.envs.checks import check_choice, check_count, check_scene, check_size, check_video, checked_action
+from gcb.envs.distractors import SHAPES, SPLITS, add_distractor
 from gcb.envs.expert import Expert
+from gcb.envs.goal_reward import GOAL, OBSERVATION, GoalReward, image_memory
 from gcb.envs.layout import (
     BUTTON,
     BUTTON_TOGGLES,
@@ -35,6 +37,8 @@ CAMERA_YAW, CAMERA_PITCH = 90.0, -37.0
 FIELD_OF_VIEW, NEAR, FAR = 60.0, 0.1, 2.0
 TABLE_COLOR = [0.55, 0.45, 0.35, 1.0]
 MAX_ATTEMPTS = 100  # scenes to try until the expert solves one
+SIMULATION = ("_client", "_table", "arm", "cabinet", "_bank", "_memory", "_reward")
+"""Attributes that a copy of an environment creates again."""
 
 
 @dataclass(frozen=True)
@@ -65,39 +69,42 @@ class TabletopEnv(gym.Env):
         task: str | None = None,
         video: str | Path | None = None,
         video_split: str = "train",
+        distractor_split: str = "train",
         analogy: str | None = None,
         terminate_at_success: bool = True,
         max_steps: int = HORIZON,
         render_mode: str | None = None,
         render_size: int = 256,
+        goal_memory: int = 20_000,
     ):
         """Create the environment.
 
         `task` fixes the task, which is random otherwise. `video` is "builtin" or a directory of clips; `video_split` is
-        "train" or "eval". `analogy` ("strict", "loose" or "free", see `sample_analogy`) adds an `Example` to
-        the `info` of every reset.
+        "train" or "eval", and so is `distractor_split`: which shapes lie on the table. `analogy` ("strict", "loose" or
+        "free", see `sample_analogy`) adds an `Example` to the `info` of every reset.
+        `goal_memory` is the number of images that `compute_reward` can recognise.
         """
-        _check_choice("task", task, (None, *layout.tasks))
-        _check_choice("analogy", analogy, (None, *ANALOGIES))
-        _check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
-        _check_size("image_size", image_size)
-        _check_size("render_size", render_size)
-        if max_steps < 1:
-            raise GCBError(f"max_steps is {max_steps}; it must be at least 1.")
+        check_choice("task", task, (None, *layout.tasks))
+        check_choice("analogy", analogy, (None, *ANALOGIES))
+        check_choice("distractor_split", distractor_split, tuple(SPLITS))
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        check_video(video)
+        check_size("image_size", image_size)
+        check_size("render_size", render_size)
+        check_count("max_steps", max_steps)
+        check_count("goal_memory", goal_memory)
         self.layout = layout
         self.render_mode = render_mode
         self._image_size, self._render_size = image_size, render_size
-        self._task, self._analogy = task, analogy
+        self._task, self._analogy, self._distractor_split = task, analogy, distractor_split
         self._terminate_at_success, self._max_steps = terminate_at_success, max_steps
-        self._bank = open_bank(video, video_split) if video else None
+        self._video, self._video_split, self._goal_memory = video, video_split, goal_memory
 
         image = gym.spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)
-        self.observation_space = gym.spaces.Dict(
-            {"observation": image, "achieved_goal": image, "desired_goal": image},
-        )
+        self.observation_space = gym.spaces.Dict({"observation": image, "achieved_goal": image, "desired_goal": image})
         self.action_space = gym.spaces.Box(-1.0, 1.0, (5,), np.float32)
 
-        self._client = connect()
+        self._connect()
         self._view = pybullet.computeViewMatrixFromYawPitchRoll(
             CAMERA_TARGET, layout.camera_distance, CAMERA_YAW, CAMERA_PITCH, 0.0, 2
         )
@@ -105,6 +112,26 @@ class TabletopEnv(gym.Env):
         self._start_joints = Sawyer.solve(self._client, layout.gripper_start)
         self._scene: Scene | None = None
         self._playing = False
+
+    def _connect(self) -> None:
+        """Create what is not copied with the environment: the simulation, the clips and the memory of images."""
+        self._client = connect()
+        self._bank = open_bank(self._video, self._video_split) if self._video else None
+        self._memory = image_memory(self.layout, self._goal_memory)
+        self._reward = GoalReward(self.layout, self._image_size, self._memory)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in SIMULATION}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Complete a copy (`copy.deepcopy`, pickle): rebuild the simulation and repeat the actions since its scene."""
+        vars(self).update(state)
+        self._connect()
+        if self._scene is not None:
+            actions = self._actions
+            self.load_scene(self._scene)
+            for action in actions:
+                self._advance(action)
 
     # ---- Gymnasium -------------------------------------------------------------------------------------------
 
@@ -120,8 +147,8 @@ class TabletopEnv(gym.Env):
         analogy = options.pop("analogy", self._analogy)
         if options:
             raise GCBError(f"unknown reset option {next(iter(options))!r}; accepted: scene, task, analogy.")
-        _check_choice("task", task, (None, *self.layout.tasks))
-        _check_scene(scene, self.layout)
+        check_choice("task", task, (None, *self.layout.tasks))
+        check_scene(scene, self.layout)
         self._playing = False
         scene, attempts, (self._goal_image, self._goal_state) = self._sample_solvable(scene, task)
         example = self.example(analogy, scene) if analogy else None
@@ -130,27 +157,28 @@ class TabletopEnv(gym.Env):
         info = {**self._info(self.state()), "scene": scene.to_dict(), "attempts": attempts}
         if example:
             info["example"] = example
-        return self._observation(), info
+        self._memory.add(GOAL, self._goal_image, self._goal_state, scene.task)
+        return self._observation(info["state"]), info
 
     def step(self, action: np.ndarray):
         if not self._playing:
             raise GCBError("step was called before reset.")
-        self._advance(self._checked(action))
+        self._advance(checked_action(action))
         info = self._info(self.state())
         success = info["success"]
         terminated = success and self._terminate_at_success
         truncated = not terminated and self.steps >= self._max_steps
-        return self._observation(), float(success), terminated, truncated, info
+        return self._observation(info["state"]), float(success), terminated, truncated, info
 
-    def compute_reward(self, achieved_state: np.ndarray, desired_state: np.ndarray, info: Any) -> np.ndarray | float:
-        """Return 1 where the hidden state reaches the desired one, else 0, for single states or batches.
+    def compute_reward(self, achieved_goal: Any, desired_goal: Any, info: Any) -> np.ndarray | float:
+        """Return 1 where the achieved goal reaches the desired one, else 0, for single goals or batches.
 
-        `info` is a dict with "task" (one name, or one per state), or a sequence of such dicts.
+        Goals are images that this environment, or another one of this process, has returned (in an observation, with
+        channels first or last), or hidden states. `info` is a dict, or one for each goal: it may have the "task" and,
+        beside an achieved image, its "state"; what it lacks is remembered from when the image was returned. Other
+        images are refused.
         """
-        tasks = info["task"] if isinstance(info, dict) else [entry["task"] for entry in info]
-        button_task = np.asarray(tasks) == "button"
-        reward = goal_reached(np.asarray(achieved_state), np.asarray(desired_state), button_task).astype(np.float32)
-        return float(reward) if reward.ndim == 0 else reward
+        return self._reward(achieved_goal, desired_goal, info)
 
     def render(self) -> np.ndarray | None:
         return self.image(self._render_size) if self.render_mode == "rgb_array" else None
@@ -188,6 +216,7 @@ class TabletopEnv(gym.Env):
         for item in scene.distractors:
             add_distractor(client, SHAPES[item.shape], item.xy, item.yaw, item.color, TABLE_Z)
         self._scene = scene
+        self._actions: list[np.ndarray] = []
         self.steps = 0
 
     def state(self) -> np.ndarray:
@@ -219,7 +248,7 @@ class TabletopEnv(gym.Env):
         """
         scene = scene or self.scene
         for _ in range(MAX_ATTEMPTS):
-            analogous = sample_analogy(scene, mode, self.layout, self.np_random, self._bank)
+            analogous = sample_analogy(scene, mode, self.layout, self.np_random, self._bank, self._distractor_split)
             self.load_scene(analogous)
             state_image, state = self.image(self._image_size), self.state()
             goal = self._play_to_goal()
@@ -234,7 +263,7 @@ class TabletopEnv(gym.Env):
     ) -> tuple[Scene, int, tuple[np.ndarray, np.ndarray]]:
         """Return a scene that the expert solves, the number of scenes tried, and the goal (image, hidden state)."""
         for attempts in range(1, 2 if scene else MAX_ATTEMPTS + 1):
-            candidate = scene or sample_scene(self.layout, self.np_random, task, self._bank)
+            candidate = scene or sample_scene(self.layout, self.np_random, task, self._bank, self._distractor_split)
             self.load_scene(candidate)
             goal = self._play_to_goal()
             if goal:
@@ -248,7 +277,7 @@ class TabletopEnv(gym.Env):
         at which it toggles, not where the expert happens to hold it.
         """
         expert = Expert(self)
-        for _ in range(self._max_steps):
+        for _ in range(max(self._max_steps, HORIZON)):  # a shorter episode has the same goals
             self._advance(expert.action())
             if self._solved():
                 return self.image(self._image_size), self._as_goal(self.state())
@@ -272,39 +301,15 @@ class TabletopEnv(gym.Env):
         for _ in range(SUBSTEPS):
             self._client.stepSimulation()
             self.cabinet.after_substep()
+        self._actions.append(action)
         self.steps += 1
 
-    def _checked(self, action: np.ndarray) -> np.ndarray:
-        action = np.asarray(action, np.float64)
-        if action.shape != (5,):
-            raise GCBError(f"action has shape {action.shape}; it must be (5,): x, y, z, yaw, grip.")
-        if not np.all(np.isfinite(action)):
-            raise GCBError(f"action is {action.tolist()}; its values must be finite.")
-        return np.clip(action, -1.0, 1.0)
-
-    def _observation(self) -> dict[str, np.ndarray]:
+    def _observation(self, state: np.ndarray) -> dict[str, np.ndarray]:
         image = self.image(self._image_size)
+        self._memory.add(OBSERVATION, image, state.copy(), self.scene.task)
         return {"observation": image, "achieved_goal": image.copy(), "desired_goal": self._goal_image.copy()}
 
     def _info(self, state: np.ndarray) -> dict[str, Any]:
         task = self.scene.task
         success = bool(goal_reached(state, self._goal_state, task == "button"))
         return {"state": state, "goal_state": self._goal_state.copy(), "task": task, "success": success}
-
-
-def _check_choice(name: str, value: object, accepted: tuple) -> None:
-    if value not in accepted:
-        raise GCBError(f"{name} is {value!r}; accepted: {', '.join(map(repr, accepted))}.")
-
-
-def _check_scene(scene: object, layout: Layout) -> None:
-    if scene is None:
-        return
-    if not isinstance(scene, Scene):
-        raise GCBError(f"scene is of type {type(scene).__name__}; it must be a gcb.envs.scene.Scene.")
-    _check_choice("the scene's task", scene.task, layout.tasks)
-
-
-def _check_size(name: str, value: int) -> None:
-    if not isinstance(value, int) or not 8 <= value <= 2048:
-        raise GCBError(f"{name} is {value!r}; it must be an integer from 8 to 2048 (pixels).")

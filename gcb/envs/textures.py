@@ -13,10 +13,12 @@ resolution. A recorded clip has only the number: a change to this module changes
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
+
+from gcb.envs.painting import Shape, mix, paint
 
 T = TypeVar("T")
 
@@ -95,11 +97,6 @@ def _ramp(level: np.ndarray, colors: np.ndarray) -> np.ndarray:
     """Return the colours (…, 3) of levels in [0, 1], interpolated along the list of colours."""
     stops = np.linspace(0, 1, len(colors))
     return np.stack([np.interp(level, stops, channel) for channel in colors.T], axis=-1).astype(np.float32)
-
-
-def _mix(image: np.ndarray, other: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the images, or an image and a colour, mixed with the weight (H, W) of the second."""
-    return image + weight[..., None] * (other - image)
 
 
 def _fade(colors: np.ndarray, contrast: float) -> np.ndarray:
@@ -184,7 +181,7 @@ def _bricks(rng: np.random.Generator, side: int) -> np.ndarray:
     image = _cell_colors(rng)[(LATTICE * row + column).astype(int) % LATTICE**2]
     image = image * (1 + rng.uniform(0, 0.2) * _noise(rng, side, 8, 0.8)[0])[..., None]
     to_joint = np.minimum((0.5 - np.abs(u - column - 0.5)) / columns, (0.5 - np.abs(v - row - 0.5)) / rows)
-    return _mix(image, _palette(rng, 1)[0], 1 - _smoothstep((to_joint - rng.uniform(0, 0.006)) * 128))
+    return mix(image, _palette(rng, 1)[0], 1 - _smoothstep((to_joint - rng.uniform(0, 0.006)) * 128))
 
 
 def _mosaic(rng: np.random.Generator, side: int) -> np.ndarray:
@@ -194,10 +191,10 @@ def _mosaic(rng: np.random.Generator, side: int) -> np.ndarray:
     distance, site = _two_nearest_sites(rng, u * density * rng.uniform(0.5, 1), v * density)
     colors = _cell_colors(rng)
     edge = (distance[1] - distance[0]) / density  # 0 on the border of two cells
-    image = _mix(colors[site[0]], colors[site[1]], 0.5 - 0.5 * np.minimum(edge * 128, 1))
+    image = mix(colors[site[0]], colors[site[1]], 0.5 - 0.5 * np.minimum(edge * 128, 1))
     image = image * (1 - rng.uniform(0, 0.7) * distance[0] ** 2)[..., None]
     if rng.random() < 0.6:
-        image = _mix(image, _palette(rng, 1)[0], 1 - _smoothstep(edge / rng.uniform(0.01, 0.05)))
+        image = mix(image, _palette(rng, 1)[0], 1 - _smoothstep(edge / rng.uniform(0.01, 0.05)))
     return image
 
 
@@ -224,69 +221,6 @@ def _surface(rng: np.random.Generator, side: int) -> np.ndarray:
 # ---- shapes ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A shape to paint. Lengths are in units of the image's side."""
-
-    form: str
-    """`ellipse`, `rectangle`, `polygon`, or `box`: a cuboid seen from a corner."""
-    x: float
-    y: float
-    radius: float
-    angle: float = 0.0
-    aspect: float = 1.0
-    """Ratio of length and width, at least 1."""
-    corners: int = 5
-
-
-def _paint(
-    image: np.ndarray, shape: Shape, color: np.ndarray, relief: float = 0.0, opacity: float = 1.0, blur: float = 0.0
-) -> None:
-    """Paint a shape over the image, in place.
-
-    `color` is one colour (3,) or another image (side, side, 3) that shows through the shape. `relief` is the strength
-    of the light from above, and `blur` the width of the soft edge.
-    """
-    side = len(image)
-    reach = shape.radius * (1.05 if shape.form == "ellipse" else 1.5) + blur
-    window, axes = [], []
-    for middle in (shape.y, shape.x):
-        low, high = max(math.floor((middle - reach) * side), 0), min(math.ceil((middle + reach) * side), side)
-        window.append(slice(low, high))
-        axes.append(((np.arange(low, high, dtype=np.float32) + 0.5) / side - middle) / shape.radius)
-    rows, columns = window
-    y, x = axes[0][:, None], axes[1]
-    cos, sin = math.cos(shape.angle), math.sin(shape.angle)
-    u, v = cos * x + sin * y, shape.aspect * (cos * y - sin * x)
-    depth = (1 - _gauge(shape, u, v)) * (shape.radius / shape.aspect) / max(blur, 1 / side)
-    if color.ndim == 3:
-        color = color[rows, columns]
-    if relief:
-        color = color * (1 + relief * _light(shape, u, v, y))[..., None]
-    image[rows, columns] = _mix(image[rows, columns], color, opacity * np.clip(depth + 0.5, 0, 1))
-
-
-def _gauge(shape: Shape, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return a distance of points from the centre of the shape that is 1 on its outline."""
-    if shape.form == "ellipse":
-        return np.sqrt(u * u + v * v)
-    if shape.form == "rectangle":
-        return np.maximum(np.abs(u), np.abs(v))
-    corners = 6 if shape.form == "box" else shape.corners
-    angles = [2 * math.pi * corner / corners for corner in range(corners)]
-    return functools.reduce(np.maximum, (math.cos(angle) * u + math.sin(angle) * v for angle in angles))
-
-
-def _light(shape: Shape, u: np.ndarray, v: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return how much lighter the points of a shape are in light from above: from about -1 to 1."""
-    if shape.form == "ellipse":
-        return 0.6 - 0.6 * y - 0.8 * (u * u + v * v)
-    if shape.form == "box":
-        top, left, right = (math.cos(a) * u + math.sin(a) * v for a in (-math.pi / 2, 5 * math.pi / 6, math.pi / 6))
-        return np.where(top > np.maximum(left, right), 0.6, np.where(left > right, -0.1, -0.7)).astype(np.float32)
-    return 0.2 - 0.6 * y
-
-
 def _radii(rng: np.random.Generator, count: int, low: float, high: float, exponent: float) -> np.ndarray:
     """Return radii with density r^-exponent between `low` and `high`."""
     power = 1 - exponent
@@ -311,7 +245,7 @@ def _leaves(rng: np.random.Generator, side: int) -> np.ndarray:
             aspect=1 + slender * rng.random(),
             corners=int(rng.integers(3, 8)),
         )
-        _paint(image, shape, material if rng.random() < patterned else color, relief, blur=blur)
+        paint(image, shape, material if rng.random() < patterned else color, relief, blur=blur)
     return image
 
 
@@ -331,7 +265,7 @@ def _strokes(rng: np.random.Generator, side: int) -> np.ndarray:
             angle=direction + rng.normal(0, spread),
             aspect=rng.uniform(4, 12),
         )
-        _paint(image, shape, color, relief)
+        paint(image, shape, color, relief)
     return image
 
 
@@ -355,8 +289,8 @@ def _place_objects(rng: np.random.Generator, image: np.ndarray, count: int, low:
             corners=int(rng.integers(3, 8)),
         )
         shadow = replace(shape, x=shape.x + fall_x * shape.radius, y=shape.y + fall_y * shape.radius)
-        _paint(image, shadow, black, opacity=shade, blur=0.3 * shape.radius)
-        _paint(image, shape, material if rng.random() < 0.15 else color, relief=rng.uniform(0.2, 0.7))
+        paint(image, shadow, black, opacity=shade, blur=0.3 * shape.radius)
+        paint(image, shape, material if rng.random() < 0.15 else color, relief=rng.uniform(0.2, 0.7))
 
 
 def _pile(rng: np.random.Generator, side: int) -> np.ndarray:
@@ -371,12 +305,12 @@ def _room(rng: np.random.Generator, side: int) -> np.ndarray:
     wall, floor = (_fade(_surface(rng, side), rng.uniform(0.2, 1)) for _ in range(2))
     axis = (np.arange(side, dtype=np.float32) + 0.5) / side
     horizon = rng.uniform(0.25, 0.6) + rng.normal(0, 0.15) * (axis - 0.5)
-    image = _mix(wall, floor, np.clip((axis[:, None] - horizon) * side + 0.5, 0, 1))
+    image = mix(wall, floor, np.clip((axis[:, None] - horizon) * side + 0.5, 0, 1))
     for color in _palette(rng, int(rng.integers(1, 5))):  # windows, doors, cupboards
         shape = Shape("rectangle", rng.random(), rng.uniform(0, 0.6), rng.uniform(0.08, 0.25), aspect=rng.uniform(1, 2))
         shape = replace(shape, angle=_pick(rng, 0.0, math.pi / 2))
-        _paint(image, shape, 0.4 * color)
-        _paint(image, replace(shape, radius=0.88 * shape.radius), color, relief=0.3)
+        paint(image, shape, 0.4 * color)
+        paint(image, replace(shape, radius=0.88 * shape.radius), color, relief=0.3)
     _place_objects(rng, image, int(rng.integers(8, 25)), 0.03, 0.15)
     return image
 
@@ -385,9 +319,9 @@ def _blend(rng: np.random.Generator, side: int) -> np.ndarray:
     """Return a surface and another texture, one showing through holes in the other or both overlaid."""
     first, second = _surface(rng, side), _pick(rng, _surface, _leaves, _strokes, _pile)(rng, side)
     if rng.random() < 0.3:
-        return _mix(first, second, np.full((side, side), rng.uniform(0.3, 0.7), np.float32))
+        return mix(first, second, np.full((side, side), rng.uniform(0.3, 0.7), np.float32))
     field = _noise(rng, side, int(rng.integers(2, 5)), rng.uniform(0.2, 0.5))[0]
-    return _mix(first, second, _smoothstep(0.5 + rng.uniform(2, 12) * field))
+    return mix(first, second, _smoothstep(0.5 + rng.uniform(2, 12) * field))
 
 
 KINDS: tuple[Callable[[np.random.Generator, int], np.ndarray], ...] = (

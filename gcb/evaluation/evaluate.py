@@ -7,12 +7,11 @@ at the step at which the agent itself declares the task done, or at the end if i
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,17 @@ from gcb.agent.agent import Agent, load
 from gcb.envs.spec import DEFAULT_MODES, MODES, EnvSpec, recorded_env_spec
 from gcb.errors import GCBError
 from gcb.evaluation.rollouts import Outcome, RolloutWorker, video_frames
-from gcb.runs.run_dir import EVAL, VIDEOS, Run, read_results
-from gcb.utils.files import explain_os_errors, file_lock, write_json
+from gcb.runs.evaluations import check_writable, find_evaluation, write_evaluation
+from gcb.runs.find import check_own_run
+from gcb.runs.run_dir import EVAL, VIDEOS, Run
+from gcb.utils.dataclass_io import EPISODES, SEED, check_interval
 from gcb.utils.media import write_video
 from gcb.utils.progress import Progress
 from gcb.utils.statistics import CRITERIA, Criterion, Rate
-from gcb.utils.workers import run_in_order
+from gcb.utils.workers import check_workers, run_in_order
 
 FPS = 12
+VIDEO_EPISODES = 6
 VALIDATION_SEED = 1000
 """Seed of the episodes during training: choices are made on these, results are reported on others (seed 0)."""
 
@@ -47,6 +49,8 @@ class EvalResult:
     outcomes: Sequence[Outcome] = field(repr=False)
     eval_temperature: float = 0.0
     """Factor on the policy's standard deviation that actions were sampled with."""
+    reused: int = 0
+    """Episodes that were played by an earlier evaluation."""
 
     def rate(self, task: str | None = None, *, criterion: Criterion = "any_step") -> Rate:
         """Return the success rate with its Wilson interval, of one task or all."""
@@ -63,7 +67,7 @@ class EvalResult:
         return sum(outcome.env_seconds for outcome in self.outcomes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of eval.json: the rates, and every episode so that runs can be compared pairwise."""
+        """Return the entry of eval.json: the rates, and every episode so that runs can be compared pairwise."""
         return {
             "episodes": len(self.outcomes),
             "seed": self.seed,
@@ -73,18 +77,11 @@ class EvalResult:
             "gcb": gcb.__version__,
             "all": self._rates(None),
             "tasks": {task: self._rates(task) for task in self.tasks},
-            "outcomes": [
-                [outcome.task, outcome.reached_at, outcome.at_end, outcome.declared_at, outcome.declared]
-                for outcome in self.outcomes
-            ],
+            "outcomes": [outcome.to_list() for outcome in self.outcomes],
         }
 
     def _rates(self, task: str | None) -> dict[str, Any]:
-        rates = {criterion: self.rate(task, criterion=criterion) for criterion in CRITERIA}
-        return {
-            name: {"rate": rate.value, "interval": list(rate.interval), "successes": rate.successes, "of": rate.trials}
-            for name, rate in rates.items()
-        }
+        return {criterion: self.rate(task, criterion=criterion).to_dict() for criterion in CRITERIA}
 
 
 def evaluate(
@@ -98,43 +95,61 @@ def evaluate(
     workers: int = 1,
     eval_temperature: float | None = None,
     video: str | Path | None = None,
-    video_episodes: int = 6,
+    video_episodes: int = VIDEO_EPISODES,
     quiet: bool = False,
+    earlier: Sequence[Outcome] = (),
+    on_chunk: Callable[[EvalResult], None] | None = None,
 ) -> EvalResult:
     """Roll out `episodes` episodes with seeds that no dataset uses, in `batch` environments at a time.
 
     `env_spec` defaults to the environment of the agent's dataset. `mode` is "goal" (a goal image), or "strict", "loose"
     or "free" (an analogy: an example pair only). Actions are sampled with `eval_temperature` times the policy's
     standard deviation, times one minus the probability that the task is already done; 0 takes the mean. `video` is a
-    file for a grid of the first `video_episodes` episodes. The result depends on neither `batch` nor `workers`, except
-    for rounding.
+    file for a grid of the first `video_episodes` episodes. `earlier` are outcomes of the first episodes, which are not
+    played again; `on_chunk` is called with the result so far, after each batch. The result depends on neither `batch`
+    nor `workers`, except for rounding.
     """
     env_spec = env_spec or env_spec_of(agent)
-    eval_temperature = env_spec.adapter.eval_temperature if eval_temperature is None else eval_temperature
+    eval_temperature = _temperature(env_spec, eval_temperature)
     _check(agent, env_spec, mode, episodes, batch, workers)
-    if not 0 <= eval_temperature < inf:
-        raise GCBError(f"eval_temperature is {eval_temperature}; it must be a finite number of at least 0.")
+    check_interval("seed", seed, SEED)
     if video is not None and not _sees_images(agent):
         raise GCBError(f"observations are vectors {agent.shapes.observation}; a video needs images.")
-    batch = min(batch, episodes)
+    if video is not None and earlier:
+        raise GCBError("a video shows the first episodes, which are not played again if earlier ones are given.")
+    outcomes = list(earlier)
+    result = EvalResult(mode, env_spec, seed, agent.step, outcomes, eval_temperature, len(outcomes))
     recorded = min(video_episodes, episodes) if video is not None else 0
-    chunks = -(-episodes // batch)
-    settings = {"episodes": episodes, "batch": batch, "seed": seed}
-    settings |= {"eval_temperature": eval_temperature, "recorded": recorded}
+    settings = {"episodes": episodes, "first": len(outcomes), "batch": min(batch, max(episodes - len(outcomes), 1))}
+    settings |= {"seed": seed, "eval_temperature": eval_temperature, "recorded": recorded}
+    if len(outcomes) < episodes:
+        chunks = _play(agent, env_spec, mode, workers, settings)
+        bar = Progress(f"evaluating by {mode}", episodes, "episodes", start=len(outcomes), quiet=quiet)
+        with closing(chunks), bar:
+            for chunk in chunks:
+                outcomes += chunk
+                bar.advance(len(chunk), success=result.rate().value)
+                if on_chunk is not None:
+                    on_chunk(result)
+    if video is not None:
+        write_video(video, video_frames(outcomes[:recorded], mode), FPS)
+    return result
+
+
+def _play(
+    agent: Agent, env_spec: EnvSpec, mode: str, workers: int, settings: Mapping[str, Any]
+) -> Generator[list[Outcome], None, None]:
+    """Yield the outcomes of the episodes from `first` on, in chunks of `batch`."""
+    chunks = -(-(settings["episodes"] - settings["first"]) // settings["batch"])
     if workers == 1 or agent.run is None:
         results = run_in_order(lambda settings: RolloutWorker(agent, env_spec, mode, **settings), settings, 0, 1)
     else:
         env_spec.make(mode).close()  # fail early, and not in a worker process
-        make = partial(_load_worker, agent.run.path, str(agent.device), env_spec, mode)
+        trusted = replace(env_spec, from_file=False)  # it was made above: the worker may import its module too
+        make = partial(_load_worker, agent.run.path, str(agent.device), trusted, mode)
         results = run_in_order(make, settings, 0, min(workers, chunks))
-    outcomes: list[Outcome] = []
-    with closing(results), Progress(f"evaluating by {mode}", episodes, "episodes", quiet=quiet) as bar:
-        for chunk in islice(results, chunks):
-            outcomes += chunk
-            bar.advance(len(chunk), success=sum(outcome.reached_at is not None for outcome in outcomes) / len(outcomes))
-    if video is not None:
-        write_video(video, video_frames(outcomes[:recorded], mode), FPS)
-    return EvalResult(mode, env_spec, seed, agent.step, outcomes, eval_temperature)
+    with closing(results):
+        yield from islice(results, chunks)
 
 
 def _load_worker(run: Path, device: str, env_spec: EnvSpec, mode: str, settings: Mapping[str, Any]) -> RolloutWorker:
@@ -151,28 +166,54 @@ def evaluate_run(
     device: str = "cpu",
     videos: bool = True,
     options: Mapping[str, Any] | None = None,
+    episodes: int = 100,
     **settings: Any,
 ) -> dict[str, EvalResult]:
-    """Evaluate a run in each mode it supports, or in the given ones; write RUN/eval.json and RUN/videos.
+    """Evaluate a run in each mode it supports, or in the given ones; add the results to RUN/eval.json.
 
-    `env_spec` defaults to the environment of the run's dataset; `options` override its options, `settings` are passed
-    to `evaluate`.
+    Episodes that an earlier evaluation of the same agent has played, with the same settings, are not played again: an
+    evaluation can be interrupted and resumed, or extended, and a result has at least `episodes` episodes. Videos are
+    written to RUN/videos. `env_spec` defaults to the environment of the run's dataset; `options` override its options,
+    `settings` are passed to `evaluate`.
     """
     agent = load(run, device)
     assert agent.run is not None, "load sets the agent's run"
-    path = agent.run.path
+    check_own_run(agent.run.path)
     env_spec = env_spec or env_spec_of(agent)
     env_spec = replace(env_spec, options={**env_spec.options, **(options or {})})
     modes = modes_of(agent, env_spec) if modes is None else modes
+    if not modes:
+        raise GCBError(f"no mode is given; accepted: one or more of {', '.join(env_spec.adapter.modes)}.")
     for mode in modes:
-        _check(agent, env_spec, mode, 1, 1, 1)
-    read_results(path)  # fail early if eval.json is damaged
+        _check(agent, env_spec, mode, episodes, 1, 1)
+    env_spec.check_trusted()
+    check_writable(agent.run)
     results = {}
     for mode in modes:
-        video = path / VIDEOS / f"{mode}.mp4" if videos and _sees_images(agent) else None
-        results[mode] = evaluate(agent, env_spec, mode, video=video, **settings)
-        write_result(agent.run, results[mode])
+        earlier = _earlier_outcomes(agent, env_spec, mode, settings)
+        video = agent.run.path / VIDEOS / f"{mode}.mp4" if videos and _sees_images(agent) else None
+        play = partial(evaluate, agent, env_spec, mode, **settings)
+        results[mode] = play(
+            episodes=episodes,
+            earlier=earlier,
+            on_chunk=partial(write_result, agent.run),
+            video=None if earlier else video,
+        )
+        if earlier and video and not video.exists():  # the evaluation was resumed, or made without videos
+            play(episodes=min(settings.get("video_episodes", VIDEO_EPISODES), episodes), video=video)
     return results
+
+
+def _earlier_outcomes(agent: Agent, env_spec: EnvSpec, mode: str, settings: Mapping[str, Any]) -> Sequence[Outcome]:
+    """Return the outcomes in RUN/eval.json of an evaluation that differs in the number of episodes at most."""
+    assert agent.run is not None
+    temperature = _temperature(env_spec, settings.get("eval_temperature"))
+    wanted = EvalResult(mode, env_spec, settings.get("seed", 0), agent.step, (), temperature)
+    found = find_evaluation(agent.run.path, {**wanted.to_dict(), "mode": mode})
+    try:
+        return [Outcome.from_list(values) for values in found["outcomes"]] if found else ()
+    except (LookupError, TypeError, ValueError) as error:
+        raise GCBError(f"{agent.run.path / EVAL}: {mode} is damaged ({error!r})") from error
 
 
 def validate(agent: Agent, modes: Sequence[str], *, episodes: int, quiet: bool = True) -> dict[str, float]:
@@ -181,11 +222,30 @@ def validate(agent: Agent, modes: Sequence[str], *, episodes: int, quiet: bool =
     return {f"eval_{result.mode}": result.rate().value for result in results}
 
 
+@dataclass(frozen=True)
+class Validation:
+    """Measures the agent every so many steps of training, as `on_checkpoint` of `gcb.training.trainer.train`."""
+
+    every: int
+    """A multiple of the configuration's `checkpoint_every`; 0 for never."""
+    episodes: int
+    """Episodes per mode; the modes are those of `modes_of`."""
+    quiet: bool = True
+
+    def check(self, checkpoint_every: int) -> None:
+        """Raise `GCBError` unless evaluations are at checkpoints."""
+        if self.every % checkpoint_every:
+            raise GCBError(f"eval_every is {self.every}; accepted: a multiple of {checkpoint_every}, or 0.")
+
+    def __call__(self, agent: Agent, step: int) -> dict[str, float]:
+        if not self.every or step % self.every:
+            return {}
+        return validate(agent, modes_of(agent, env_spec_of(agent)), episodes=self.episodes, quiet=self.quiet)
+
+
 def write_result(run: Run, result: EvalResult) -> None:
-    """Write a result to the run's eval.json, in the place of an older one of the same mode."""
-    # Another process may be evaluating the run in another mode.
-    with explain_os_errors(run.path / EVAL), file_lock(run.path / EVAL):
-        write_json(run.path / EVAL, {**read_results(run.path), result.mode: result.to_dict()})
+    """Add a result to the run's eval.json."""
+    write_evaluation(run, {**result.to_dict(), "mode": result.mode})
 
 
 def env_spec_of(agent: Agent) -> EnvSpec:
@@ -202,6 +262,13 @@ def modes_of(agent: Agent, env_spec: EnvSpec) -> tuple[str, ...]:
     )
 
 
+def _temperature(env_spec: EnvSpec, given: float | None) -> float:
+    """Return the temperature given, or the environment's default."""
+    temperature = env_spec.adapter.eval_temperature if given is None else given
+    check_interval("eval_temperature", temperature, "[0, inf)")
+    return temperature
+
+
 def _sees_images(agent: Agent) -> bool:
     return len(agent.shapes.observation) == 3
 
@@ -213,8 +280,8 @@ def _check(agent: Agent, env_spec: EnvSpec, mode: str, episodes: int, batch: int
         raise GCBError(f"mode is {mode!r}; {agent.method.name} does not support analogies, only goal.")
     if mode not in env_spec.adapter.modes:
         raise GCBError(f"mode is {mode!r}; {env_spec.env} supports {', '.join(env_spec.adapter.modes)}.")
-    for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers)):
-        if value < 1:
-            raise GCBError(f"{name} is {value}; it must be at least 1.")
+    check_interval("episodes", episodes, EPISODES)
+    check_interval("batch", batch, "[1, 1000]")
+    check_workers(workers)
     if workers > 1 and agent.run is None:
         raise GCBError(f"workers is {workers}; more than 1 needs an agent that was loaded from a run directory.")

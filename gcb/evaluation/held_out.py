@@ -18,11 +18,11 @@ class ActionError:
     """Mean squared errors of actions, with intervals over episodes, since steps of one episode are not independent."""
 
     true_goal: Estimate
-    """Of the agent conditioned on the episode's goal."""
+    """The error of the agent conditioned on the episode's goal."""
     shuffled_goal: Estimate
-    """Of the agent conditioned on the goal of another episode: shows how much it uses the goal."""
+    """The error of the agent conditioned on the goal of another episode: shows how much it uses the goal."""
     mean_action: Estimate
-    """Of the mean action of these transitions: the error of the best constant prediction."""
+    """The error of the mean action of these transitions, the best constant prediction."""
     dimensions: tuple[float, ...]
     """`true_goal` by dimension of the action."""
     episodes: int

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -16,7 +17,7 @@ from gcb.utils.seeding import episode_noise, episode_seed
 from gcb.utils.statistics import Criterion
 
 LAST_FRAME_REPEATS = 8
-"""How long a video shows its last frame."""
+"""Number of frames for which a video holds its last one."""
 
 
 @dataclass(eq=False)
@@ -43,6 +44,17 @@ class Outcome:
         """Return whether the episode is a success by this criterion."""
         return self.reached_at is not None if criterion == "any_step" else getattr(self, criterion)
 
+    def to_list(self) -> list[Any]:
+        """Return the entry of eval.json."""
+        return [self.task, self.reached_at, self.at_end, self.declared_at, self.declared]
+
+    @classmethod
+    def from_list(cls, values: Sequence[Any]) -> "Outcome":
+        """Return the outcome that `to_list` made an entry of."""
+        task, reached_at, at_end, declared_at, declared = values
+        steps = (None if step is None else int(step) for step in (reached_at, declared_at))
+        return cls(str(task), next(steps), bool(at_end), next(steps), bool(declared))
+
 
 class RolloutWorker:
     """Rolls out chunks of `batch` episodes, one per environment (a `gcb.utils.workers.Runner`)."""
@@ -57,23 +69,25 @@ class RolloutWorker:
         *,
         episodes: int,
         batch: int,
+        first: int = 0,
         seed: int = 0,
         eval_temperature: float = 0.0,
         recorded: int = 0,
     ) -> None:
         """Actions are sampled with `eval_temperature` times the policy's standard deviation; 0 takes the mean.
 
-        The first `recorded` of the `episodes` keep their frames.
+        Episodes before number `first` are left out; those before number `recorded` keep their frames.
         """
         self.agent, self.adapter, self.mode = agent, env_spec.adapter, mode
-        self.episodes, self.batch, self.seed = episodes, batch, seed
+        self.episodes, self.batch, self.first, self.seed = episodes, batch, first, seed
         self.eval_temperature, self.recorded = eval_temperature, recorded
         self.envs = [env_spec.make(mode) for _ in range(batch)]
         self._check_shapes(env_spec)
 
     def run(self, index: int) -> list[Outcome]:
-        """Roll out chunk `index`, which starts at episode `index * batch`."""
-        numbers = range(index * self.batch, min((index + 1) * self.batch, self.episodes))
+        """Roll out chunk `index`, which starts at episode `first + index * batch`."""
+        start = self.first + index * self.batch
+        numbers = range(start, min(start + self.batch, self.episodes))
         if not numbers:
             return []
         starts = [self._reset(env, number) for env, number in zip(self.envs, numbers, strict=False)]

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -13,14 +13,16 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from gcb.errors import GCBError
-from gcb.explorer.choices import SceneChoice, TaskRequest
+from gcb.explorer.choices import SceneChoice, SuccessRequest, TaskRequest
 from gcb.explorer.guard import Guard
 from gcb.explorer.loader import RunLoader
 
 # Imported late, so that the page opens before torch is loaded.
 if TYPE_CHECKING:
+    from gcb.explorer.episode import Event
     from gcb.explorer.scene_renderer import RenderedScene
-    from gcb.explorer.session import Session, TaskSpec
+    from gcb.explorer.session import Session
+    from gcb.explorer.simulators import SimulatorPool, Simulators
 
 log = logging.getLogger(__name__)
 MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
@@ -31,6 +33,7 @@ def create_app(loader: RunLoader, names: Iterable[str] = ()) -> Guard:
     app = FastAPI(title="gcb explorer", docs_url=None, redoc_url=None, openapi_url=None)
     _add_page(app)
     _add_api(app, loader)
+    _add_episodes(app, loader)
     _add_error_handlers(app)
     return Guard(app, names)
 
@@ -82,11 +85,32 @@ def _add_api(app: FastAPI, loader: RunLoader) -> None:
     def analysis(request: TaskRequest) -> dict[str, Any]:
         return loader.session.analyse(request)
 
+
+def _add_episodes(app: FastAPI, loader: RunLoader) -> None:
+    """Add what runs in simulators of the pool: an episode, its film, and many episodes."""
+
     @app.post("/api/episode")
     async def episode(request: TaskRequest) -> Response:
         session = loader.session
         spec = await run_in_threadpool(session.prepare_episode, request)
-        return EventStream(_event_lines(session, spec), media_type="application/x-ndjson")
+        return _event_stream(session, lambda simulators: session.run_episode(simulators, request, spec))
+
+    @app.post("/api/film")
+    async def film(request: TaskRequest) -> Response:
+        session = loader.session
+        spec = await run_in_threadpool(session.prepare_episode, request)
+        events = session.recorded(request)
+        if events is None:
+            async with session.pool().acquire() as simulators:
+                events = await session.pool().run(list, session.run_episode(simulators, request, spec))
+        content = await run_in_threadpool(session.film, spec, events)
+        return Response(content, media_type="video/mp4")
+
+    @app.post("/api/success")
+    async def success(request: SuccessRequest) -> Response:
+        session = loader.session
+        await run_in_threadpool(session.prepare_success, request)
+        return _event_stream(session, lambda simulators: session.count_successes(simulators, request))
 
 
 class EventStream(StreamingResponse):
@@ -97,14 +121,19 @@ class EventStream(StreamingResponse):
             await super().stream_response(send)
 
 
-async def _event_lines(session: "Session", spec: "TaskSpec") -> AsyncGenerator[bytes, None]:
-    """Yield the events of an episode as lines of JSON, each as soon as it occurs."""
-    pool = session.pool()
+def _event_stream(session: "Session", start: Callable[["Simulators"], Iterator["Event"]]) -> EventStream:
+    return EventStream(_event_lines(session.pool(), start), media_type="application/x-ndjson")
+
+
+async def _event_lines(
+    pool: "SimulatorPool", start: Callable[["Simulators"], Iterator["Event"]]
+) -> AsyncGenerator[bytes, None]:
+    """Yield events as lines of JSON, each as soon as it occurs; `start` makes them in simulators of the pool."""
     try:
         if pool.full:
             yield _json_line({"type": "waiting"})
         async with pool.acquire() as simulators:
-            events = session.run_episode(simulators, spec)
+            events = start(simulators)
             while event := await pool.run(next, events, None):
                 yield _json_line(event)
     except GCBError as error:

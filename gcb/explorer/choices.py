@@ -1,4 +1,4 @@
-"""The requests of the page: numbers within bounds, and nothing else."""
+"""The requests of the page: bounded numbers, names and pictures; everything else is refused."""
 
 from typing import Annotated, Literal
 
@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 TaskName = Annotated[str, Field(min_length=1, max_length=40)]
+Picture = Annotated[str, Field(min_length=1, max_length=200_000)]
+"""A PNG image of the agent's resolution, in base64."""
 
 
 class Choice(BaseModel, frozen=True):
@@ -57,7 +59,17 @@ class ByDataset(Choice, frozen=True):
     index: Annotated[int, Field(ge=0, lt=1_000_000)]
 
 
-TaskChoice = Annotated[ByExample | ByGoal | ByDataset, Field(discriminator="by")]
+class ByPictures(Choice, frozen=True):
+    """A task given by a visitor's own pictures. Success is judged by a task of the scene, by default its own."""
+
+    by: Literal["pictures"]
+    before: Picture
+    after: Picture
+    name: TaskName | None = None
+    drawer_after: Fraction | None = None
+
+
+TaskChoice = Annotated[ByExample | ByGoal | ByDataset | ByPictures, Field(discriminator="by")]
 
 
 class TaskRequest(Choice, frozen=True):
@@ -65,3 +77,17 @@ class TaskRequest(Choice, frozen=True):
 
     scene: SceneChoice
     task: TaskChoice
+
+
+class SuccessRequest(Choice, frozen=True):
+    """Scenes in which to count successes, each with its own task; the example of a scene has the scene's seed."""
+
+    by: Literal["example", "goal"]
+    seed: Seed
+    """The first scene; the others have the seeds after it."""
+    scenes: Annotated[int, Field(ge=1, le=200)]
+    video: bool = False
+
+    def scene(self, number: int) -> SceneChoice:
+        """Return the scene of this number, counted from 0."""
+        return SceneChoice(seed=(self.seed + number) % 2**31, video=self.video)

@@ -11,6 +11,7 @@ from PIL import Image
 from gcb.analysis.embed import Tasks
 from gcb.analysis.geometry import openings
 from gcb.envs.layout import TRAVEL
+from gcb.errors import GCBError
 
 ENCODER_OPTIONS = {"jpeg": {"quality": 90, "subsampling": 0}, "png": {"compress_level": 3}}
 
@@ -27,6 +28,30 @@ def encode(image: np.ndarray, image_format: ImageFormat) -> bytes:
 def data_url(image: np.ndarray, image_format: ImageFormat = "jpeg") -> str:
     """Return a data URL that contains the encoded image."""
     return f"data:image/{image_format};base64,{base64.b64encode(encode(image, image_format)).decode()}"
+
+
+def from_data_url(url: str, size: int | None = None) -> np.ndarray:
+    """Return the image of a data URL, resized to a square of `size` pixels if given; small images are not smoothed."""
+    image = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
+    if size is not None and image.width != size:
+        method = Image.Resampling.NEAREST if image.width < size else Image.Resampling.LANCZOS
+        image = image.resize((size, size), method)
+    return np.asarray(image)
+
+
+def decode_picture(text: str, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the pixels of a visitor's picture, a PNG in base64; its size must be that of the agent's observations."""
+    height, width = shape[:2]
+    accepted = f"a PNG of {width}×{height} pixels"
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(text, validate=True)), formats=["PNG"]) as image:
+            if image.size != (width, height):  # known before the pixels are decoded
+                raise GCBError(f"{name} is a picture of {image.width}×{image.height} pixels; accepted: {accepted}.")
+            return np.asarray(image.convert("RGB"))
+    except GCBError:
+        raise
+    except Exception as error:  # a crafted file may raise anything
+        raise GCBError(f"{name} is not a picture that can be read; accepted: {accepted}.") from error
 
 
 def open_fraction(opening: float) -> float:

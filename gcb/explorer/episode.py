@@ -1,6 +1,6 @@
-"""One episode of the agent, step by step, next to the expert in a simulator of its own."""
+"""One episode of the agents and of the expert, step by step, each in a simulator of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,10 @@ import numpy as np
 from gcb.agent.agent import Agent, DoneMonitor, Example
 from gcb.envs.adapters import TabletopAdapter
 from gcb.envs.expert import Expert
+from gcb.envs.scene import Scene
 from gcb.envs.tabletop import TabletopEnv
 from gcb.explorer.display import data_url
-from gcb.explorer.scene_renderer import RenderedScene
-from gcb.explorer.simulators import SimulatorPair
+from gcb.explorer.simulators import Simulators
 
 EPISODE_SIZE = 192
 """Side of an episode's images, in pixels: rendering takes most of a step's time and grows with the area."""
@@ -22,66 +22,97 @@ Event = dict[str, Any]
 
 
 def run_episode(
-    agent: Agent,
-    simulators: SimulatorPair,
-    scene: RenderedScene,
+    agents: Sequence[Agent],
+    simulators: Simulators,
+    scene: Scene,
     *,
     goal: np.ndarray | None = None,
     example: Example | None = None,
 ) -> Iterator[Event]:
-    """Yield the events of one episode: "start", a "step" with images for each step, and "end" with the outcome.
+    """Yield the events of one episode: "start", a "step" with images for each step, and "end" with the outcomes.
 
-    The agent is conditioned on a goal image or on an example pair. As in an evaluation, it acts until the time limit,
-    so that it also has to keep the goal, and its actions are sampled; with a fixed seed, they repeat.
+    The agents are conditioned on a goal image or on an example pair. As in an evaluation, they act until the time
+    limit, so that they also have to keep the goal, and their actions are sampled; with a fixed seed, they repeat.
     """
-    observations, _ = simulators.agent.reset(options={"scene": scene.scene})
-    simulators.expert.reset(options={"scene": scene.scene})
-    observation = observations["observation"]
-    policy = agent.start_task(observation, goal=goal, example=example)
-    expert = ExpertRollout(simulators.expert)
-    yield {"type": "start", "success": scene.solved, "step": 0, **_images(simulators.agent, observation)}
-    success_step, success, truncated, step = None, scene.solved, False, 0
-    declared_step, declared_success = None, False
-    rng = np.random.default_rng(0)
-
-    def noise() -> np.ndarray:
-        return TabletopAdapter.eval_temperature * rng.standard_normal(agent.shapes.action)
-
-    monitor = DoneMonitor()
-    action, done = policy.step(observation, noise())
-    monitor.update(done)
-    while not truncated:
+    pairs = zip(agents, simulators.agents, strict=True)
+    rollouts = [AgentRollout(agent, env, scene, goal=goal, example=example) for agent, env in pairs]
+    expert = ExpertRollout(simulators.expert, scene)
+    yield {"type": "start", "step": 0, "agents": [rollout.frame() for rollout in rollouts]}
+    while not all(rollout.over for rollout in rollouts):
         expert_image = expert.step()
-        observations, _, _, truncated, info = simulators.agent.step(action)
-        observation, success, step = observations["observation"], info["success"], step + 1
-        if success and success_step is None:
-            success_step = step
-        action, done = policy.step(observation, noise())
-        if monitor.update(done) and declared_step is None:
-            declared_step, declared_success = step, success
+        for rollout in rollouts:
+            rollout.step()
         yield {
             "type": "step",
-            "step": step,
-            "success": success,
-            "done": float(done) if np.isfinite(done) else None,  # JSON has no NaN
+            "step": rollouts[0].steps,
+            "agents": [rollout.frame() for rollout in rollouts],
             "expert_image": expert_image,
             "expert_success": expert.success_step is not None,
-            **_images(simulators.agent, observation),
         }
-    yield {
-        "type": "end",
-        "success_step": success_step,
-        "success_at_end": success,
-        "declared_step": declared_step,
-        "declared_success": declared_success,
-        "expert_success_step": expert.success_step,
-    }
+    outcomes = [rollout.outcome() for rollout in rollouts]
+    yield {"type": "end", "agents": outcomes, "expert_success_step": expert.success_step}
+
+
+class AgentRollout:
+    """One agent in a scene, from the start to the time limit."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        env: TabletopEnv,
+        scene: Scene,
+        *,
+        goal: np.ndarray | None = None,
+        example: Example | None = None,
+    ) -> None:
+        self._agent, self._env, self._rng = agent, env, np.random.default_rng(0)
+        observations, info = env.reset(options={"scene": scene})
+        self.observation, self.success = observations["observation"], info["success"]
+        self.over, self.steps = False, 0
+        self.success_step: int | None = None
+        self.declared_step: int | None = None
+        self._declared_success = False
+        self._policy, self._monitor = agent.start_task(self.observation, goal=goal, example=example), DoneMonitor()
+        self.done: float | None = None
+        self._action = self._act()[0]
+
+    def step(self) -> None:
+        """Take one step."""
+        observations, _, _, self.over, info = self._env.step(self._action)
+        self.observation, self.success, self.steps = observations["observation"], info["success"], self.steps + 1
+        if self.success and self.success_step is None:
+            self.success_step = self.steps
+        self._action, declares = self._act()
+        if declares and self.declared_step is None:
+            self.declared_step, self._declared_success = self.steps, self.success
+
+    def _act(self) -> tuple[np.ndarray, bool]:
+        """Return the next action, and whether the agent declares the task done."""
+        noise = TabletopAdapter.eval_temperature * self._rng.standard_normal(self._agent.shapes.action)
+        action, done = self._policy.step(self.observation, noise)
+        self.done = float(done) if np.isfinite(done) else None  # JSON has no NaN
+        return action, bool(self._monitor.update(done))
+
+    def frame(self) -> dict[str, Any]:
+        """Return the present state for the page."""
+        images = {"image": data_url(self._env.image(EPISODE_SIZE)), "observation": data_url(self.observation)}
+        return {**images, "success": self.success, "done": self.done if self.steps else None}
+
+    def outcome(self) -> dict[str, Any]:
+        """Return how the episode ended."""
+        return {
+            "success_step": self.success_step,
+            "success_at_end": self.success,
+            "declared_step": self.declared_step,
+            "declared_success": self._declared_success,
+        }
 
 
 class ExpertRollout:
     """The expert in the same scene, until it has succeeded."""
 
-    def __init__(self, env: TabletopEnv) -> None:
+    def __init__(self, env: TabletopEnv, scene: Scene) -> None:
+        env.reset(options={"scene": scene})
         self._env, self._expert = env, Expert(env)
         self.success_step: int | None = None
         self._steps, self._done = 0, False
@@ -96,7 +127,3 @@ class ExpertRollout:
             self.success_step = self._steps
         self._done = truncated or (self.success_step is not None and self._steps >= self.success_step + EXTRA_STEPS)
         return data_url(self._env.image(EPISODE_SIZE))
-
-
-def _images(env: TabletopEnv, observation: np.ndarray) -> Event:
-    return {"agent_image": data_url(env.image(EPISODE_SIZE)), "observation": data_url(observation)}

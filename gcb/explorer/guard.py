@@ -9,8 +9,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MAX_BODY_BYTES = 64 << 10
-"""The page sends a few hundred."""
+MAX_BODY_BYTES = 512 << 10
+"""The page sends a few hundred bytes, or two small pictures."""
 MAX_DRAINED_BYTES = 256 << 20
 """Read and discarded before a large body is refused: a client that is still sending would miss the response."""
 BODY_SECONDS = 20.0
@@ -68,7 +68,9 @@ class Guard:
         async def replay() -> Message:
             return next(messages, None) or await receive()
 
-        await self._app(scope, replay, send_with_headers)
+        # A HEAD request is answered like a GET; the server leaves out the body.
+        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        await self._app(inner, replay, send_with_headers)
 
     def _forbidden(self, method: str, headers: dict[str, str]) -> str | None:
         """Return why the request is refused, or None if it is allowed."""

@@ -1,9 +1,12 @@
 """Loads a run in the background, so that the page opens before the agent is ready."""
 
+import gc
 import logging
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,11 +28,21 @@ class NotLoaded(GCBError):
 
 
 class RunLoader:
-    """Loads the session of a run, and retries until the run is complete."""
+    """Loads the session of one run, or of two side by side, and retries until they are complete."""
 
-    def __init__(self, run: Path, data: Path | None = None, clips: Path | None = None, device: str = "cpu") -> None:
-        """`data` is the dataset if it was moved; `clips` is a directory of background videos."""
-        self.run, self._data, self._clips, self._device = run, data, clips, device
+    def __init__(
+        self,
+        runs: Sequence[Path],
+        data: Path | None = None,
+        clips: Path | None = None,
+        device: str = "cpu",
+        report: Callable[[str], object] = log.warning,
+    ) -> None:
+        """`data` is the first run's dataset if it was moved; `clips` is a directory of background videos.
+
+        `report` is called with what the page cannot do and why, once for each message.
+        """
+        self.runs, self._data, self._clips, self._device, self._report = runs, data, clips, device, report
         self.state: Literal["loading", "waiting", "failed", "ready"] = "loading"
         """"waiting": training has started, but there is no checkpoint yet."""
         self.detail = "the agent is still loading."
@@ -54,34 +67,55 @@ class RunLoader:
 
     def status(self) -> dict[str, Any]:
         """Return the state of the run; the page polls it."""
-        status = {"state": self.state, "detail": self.detail, "run": self.run.name, "path": str(self.run)}
-        session = self._session
-        return status | {"run_deleted": not self.run.is_dir()} | ({} if session is None else session.status())
+        deleted = next((str(run) for run in self.runs if not run.is_dir()), None)
+        status = {"state": self.state, "detail": self.detail, "deleted": deleted}
+        return status | ({} if self._session is None else self._session.status())
 
     def _load(self) -> None:
         while not self._closed.is_set() and self._session is None:
             try:
                 self._try_to_load()
             except GCBError as error:
-                self.state, self.detail = "failed", str(error)
+                self._fail(str(error))
             except Exception as error:  # if the thread ended here, the page would wait forever
-                log.exception("loading %s failed", self.run)
-                self.state, self.detail = "failed", f"{type(error).__name__}: {error}"
+                log.exception("loading %s failed", self.runs)
+                self._fail(f"{type(error).__name__}: {error}")
             if self._session is None:
                 self._closed.wait(RETRY_SECONDS)
-        if self._session is not None:
+        if self._session is not None and not self._closed.is_set():
+            if self._session.unavailable:
+                self._report(self._session.unavailable)
+            self._session.warm_up()
             _lower_priority()
             self._session.prepare_map(self._data)
+            if self._session.map.detail:
+                self._report(f"no neighbours and no map: {self._session.map.detail}")
+
+    def _fail(self, detail: str) -> None:
+        if detail != self.detail:
+            self._report(detail)
+        self.state, self.detail = "failed", detail
 
     def _try_to_load(self) -> None:
-        from gcb.explorer.session import load_session
-        from gcb.runs.run_dir import Run
+        with _no_garbage_collection():  # nearly everything that importing PyTorch creates is kept
+            from gcb.explorer.session import load_session
+            from gcb.runs.run_dir import Run
 
-        if Run(self.run).checkpoint() is None:
-            self.state, self.detail = "waiting", f"{self.run} has no checkpoint yet: training has only started."
-            return
-        self._session = load_session(self.run, self._clips, self._device)
+        for run in self.runs:
+            if Run(run).checkpoint() is None:
+                self.state, self.detail = "waiting", f"{run} has no checkpoint yet: training has only started."
+                return
+        self._session = load_session(self.runs, self._clips, self._device)
         self.state, self.detail = "ready", ""
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _lower_priority() -> None:

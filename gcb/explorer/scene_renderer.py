@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gcb.analysis.geometry import openings
 from gcb.envs import make_env
 from gcb.envs.backgrounds import ClipBank, open_bank
 from gcb.envs.layout import CABINET_HIGH, CABINET_LOW, DRAWER_TOLERANCE, SETTLED, TRAVEL, Layout
@@ -31,8 +32,8 @@ MIN_MOVE = DRAWER_TOLERANCE + SETTLED
 
 
 @dataclass(frozen=True, eq=False)
-class RenderedScene:
-    """A scene with its task: the initial state and the goal, as images."""
+class PlayedScene:
+    """A scene with its task as the agent sees it: the initial state, and the goal that the expert reached."""
 
     scene: Scene
     before: np.ndarray
@@ -40,16 +41,29 @@ class RenderedScene:
     after: np.ndarray
     """The goal image of the agent."""
     hidden_goal: np.ndarray
-    before_url: str
-    """The initial state for people, as a data URL."""
-    after_url: str
     solved: bool
     """Whether the initial state already satisfies the goal."""
 
     @property
+    def pose(self) -> np.ndarray:
+        """The cabinet's (x, y, yaw)."""
+        return np.array([*self.scene.cabinet_xy, self.scene.cabinet_yaw])
+
+    @property
     def label(self) -> str:
-        lower = (TRAVEL, 0.0) if self.scene.bottom_open else (0.0, TRAVEL)  # the button toggles the lower drawer
-        return task_label(self.scene.task, (self.scene.opening, lower[0]), (self.scene.target, lower[1]))
+        """The task as it is judged: by the goal that the expert reached, which may be short of the target."""
+        lower = TRAVEL if self.scene.bottom_open else 0.0
+        goal = openings(self.hidden_goal[None], self.pose[None])[0].tolist()
+        return task_label(self.scene.task, (self.scene.opening, lower), goal)
+
+
+@dataclass(frozen=True, eq=False)
+class RenderedScene(PlayedScene):
+    """A scene with its task, also as images for people."""
+
+    before_url: str
+    """The initial state, as a data URL."""
+    after_url: str
 
 
 class SceneRenderer:
@@ -81,8 +95,8 @@ class SceneRenderer:
         self._small.close()
         self._large.close()
 
-    def _scene(self, choice: SceneChoice) -> RenderedScene:
-        """Render a scene by its seed, one in which the expert succeeds at every task. `video` changes nothing else."""
+    def play_scene(self, choice: SceneChoice) -> PlayedScene:
+        """Return a scene by its seed, one in which the expert succeeds at every task. `video` changes nothing else."""
         rng = _generator(choice.seed, 0)
 
         def sample() -> Scene:
@@ -91,22 +105,29 @@ class SceneRenderer:
 
         return self._first_solvable(sample, self.layout.tasks)
 
-    def _scene_with_task(self, choice: SceneChoice, task: str | None, drawer_after: float | None) -> RenderedScene:
-        """Render the scene with a task; if left out, with its own."""
-        scene = self.scene(choice).scene
-        if task in (None, scene.task) and drawer_after is None:
-            return self.scene(choice)
-        return self._render(self._set_task(scene, task, drawer_after))
-
-    def _example(self, choice: SceneChoice, example: ByExample) -> RenderedScene:
-        """Render an example of a task, in a scene analogous to the agent's."""
-        scene = self._set_task(self.scene(choice).scene, example.name, example.drawer_after)
+    def play_example(self, scene: Scene, example: ByExample) -> PlayedScene:
+        """Return an example of a task, in a scene analogous to the agent's."""
+        scene = self._set_task(scene, example.name, example.drawer_after)
         opening = scene.opening if example.drawer_before is None else example.drawer_before * TRAVEL
         if scene.task == "drawer" and abs(scene.target - opening) < MIN_MOVE:
             moved, least = abs(scene.target - opening) / TRAVEL, MIN_MOVE / TRAVEL
             raise GCBError(f"the drawer moves by {moved:.0%} of its travel; it must move by at least {least:.0%}.")
         scene, rng = replace(scene, opening=opening), _generator(example.seed, 2)
         return self._first_solvable(lambda: self._sample_example(scene, example, rng), (scene.task,))
+
+    def _scene(self, choice: SceneChoice) -> RenderedScene:
+        return self._render(self.play_scene(choice))
+
+    def _scene_with_task(self, choice: SceneChoice, task: str | None, drawer_after: float | None) -> RenderedScene:
+        """Render the scene with a task; if left out, with its own."""
+        scene = self.scene(choice).scene
+        if task in (None, scene.task) and drawer_after is None:
+            return self.scene(choice)
+        return self._render(self._play(self._set_task(scene, task, drawer_after)))
+
+    def _example(self, choice: SceneChoice, example: ByExample) -> RenderedScene:
+        """Render an example of a task, in a scene analogous to the agent's."""
+        return self._render(self.play_example(self.scene(choice).scene, example))
 
     def _sample_example(self, scene: Scene, example: ByExample, rng: np.random.Generator) -> Scene:
         if example.rotation:
@@ -123,33 +144,29 @@ class SceneRenderer:
             raise GCBError(f"task is {task!r}; it must be one of {', '.join(self.layout.tasks)}.")
         return replace(scene, task=task, target=scene.target if drawer_after is None else drawer_after * TRAVEL)
 
-    def _first_solvable(self, sample: Callable[[], Scene], tasks: tuple[str, ...]) -> RenderedScene:
-        """Sample scenes until the expert succeeds at all these tasks in one, and render that one."""
+    def _first_solvable(self, sample: Callable[[], Scene], tasks: tuple[str, ...]) -> PlayedScene:
+        """Sample scenes until the expert succeeds at all these tasks in one, and return that one."""
         for _ in range(MAX_TRIES):
             scene = sample()
             try:
                 for task in tasks:
                     if task != scene.task:
-                        with self._lock:
-                            self._small.reset(options={"scene": replace(scene, task=task)})
-                return self._render(scene)
+                        self._play(replace(scene, task=task))
+                return self._play(scene)
             except GCBError:  # the expert fails in about one scene of 25
                 continue
         raise GCBError(f"the expert failed in {MAX_TRIES} scenes sampled for these choices; change one of them.")
 
-    def _render(self, scene: Scene) -> RenderedScene:
+    def _play(self, scene: Scene) -> PlayedScene:
         with self._lock:
-            small, info = self._small.reset(options={"scene": scene})
-            large, _ = self._large.reset(options={"scene": scene})
-        return RenderedScene(
-            scene,
-            small["observation"],
-            small["desired_goal"],
-            info["goal_state"],
-            data_url(large["observation"]),
-            data_url(large["desired_goal"]),
-            info["success"],
-        )
+            images, info = self._small.reset(options={"scene": scene})
+        return PlayedScene(scene, images["observation"], images["desired_goal"], info["goal_state"], info["success"])
+
+    def _render(self, played: PlayedScene) -> RenderedScene:
+        with self._lock:
+            images, _ = self._large.reset(options={"scene": played.scene})
+        before_url, after_url = data_url(images["observation"]), data_url(images["desired_goal"])
+        return RenderedScene(**vars(played), before_url=before_url, after_url=after_url)
 
 
 def _generator(seed: int, purpose: int) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""A bounded pool of simulators, each pair serving one visitor's episode at a time."""
+"""A bounded pool of sets of simulators, each of which serves one episode at a time."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,7 +11,7 @@ from gcb.errors import GCBError
 from gcb.explorer.scene_renderer import SceneRenderer
 
 POOL_SIZE = 4
-"""Episodes that run at once; each uses two simulators, about 60 MB."""
+"""Episodes that run at once; each uses a simulator for every agent and one for the expert, about 30 MB each."""
 QUEUE_LENGTH = 64
 """Visitors that may wait for simulators."""
 
@@ -22,24 +22,29 @@ class Busy(GCBError):
     status = 503
 
 
-class SimulatorPair:
-    """Two simulators of one environment: one for the agent, one for the expert."""
+class Simulators:
+    """Simulators of one environment: one for each agent, one for the expert."""
 
-    def __init__(self, renderer: SceneRenderer) -> None:
-        self.agent, self.expert = renderer.make_env(), renderer.make_env()
+    def __init__(self, renderer: SceneRenderer, agents: int = 1) -> None:
+        self.agents = [renderer.make_env() for _ in range(agents)]
+        self.expert = renderer.make_env()
 
     def close(self) -> None:
-        self.agent.close()
-        self.expert.close()
+        for env in (*self.agents, self.expert):
+            env.close()
 
 
 class SimulatorPool:
     """Creates simulators when they are first needed. If none is free, visitors wait in a queue."""
 
-    def __init__(self, renderer: SceneRenderer, size: int = POOL_SIZE) -> None:
-        self.renderer, self._idle = renderer, list[SimulatorPair]()
+    def __init__(self, renderer: SceneRenderer, agents: int = 1, size: int = POOL_SIZE) -> None:
+        self.renderer, self._agents, self._idle = renderer, agents, list[Simulators]()
         self._free, self._waiting = anyio.Semaphore(size), 0
         self._threads = anyio.CapacityLimiter(size)
+
+    def add_idle(self) -> None:
+        """Create simulators before they are needed."""
+        self._idle.append(Simulators(self.renderer, self._agents))
 
     @property
     def full(self) -> bool:
@@ -52,24 +57,24 @@ class SimulatorPool:
             raise Busy(f"{self._waiting} visitors are already waiting to run the agent; try again in a minute.")
 
     @asynccontextmanager
-    async def acquire(self) -> AsyncGenerator[SimulatorPair, None]:
-        """Lend a pair for one episode. A pair in which an error occurred is closed, not reused."""
+    async def acquire(self) -> AsyncGenerator[Simulators, None]:
+        """Lend a set for one episode. A set in which an error occurred is closed, not reused."""
         async with AsyncExitStack() as stack:
             self._waiting += 1
             try:
                 await stack.enter_async_context(self._free)
             finally:
                 self._waiting -= 1
-            pair = self._idle.pop() if self._idle else await self.run(SimulatorPair, self.renderer)
+            lent = self._idle.pop() if self._idle else await self.run(Simulators, self.renderer, self._agents)
             try:
-                yield pair
+                yield lent
             except Exception:
-                pair.close()
+                lent.close()
                 raise
             except BaseException:  # the visitor has left
-                self._idle.append(pair)
+                self._idle.append(lent)
                 raise
-            self._idle.append(pair)
+            self._idle.append(lent)
 
     async def run(self, function: Any, *arguments: Any) -> Any:
         """Run a function in a thread. If the visitor leaves it is still awaited, so that its simulators are at rest."""

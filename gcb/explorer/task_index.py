@@ -22,7 +22,9 @@ from gcb.data.format import NPY_HEADER_ERRORS
 from gcb.errors import GCBError
 from gcb.explorer.display import open_fraction, task_labels
 from gcb.runs.dataset_record import fingerprint
-from gcb.utils.files import explain_os_errors, write_atomically
+from gcb.runs.find import is_bundled
+from gcb.utils.files import write_atomically
+from gcb.utils.os_errors import explain_os_errors
 
 TASK_COUNT = 1500
 """Tasks on the map: as many as in the paper's figure, embedded and projected within seconds."""
@@ -65,20 +67,26 @@ class TaskIndex:
         return open_fraction(openings(self.tasks.hidden_goal[[index]], self.pose[[index]])[0, 0])
 
     def neighbours(self, pair: Example, k: int, own: int | None = None) -> list[dict[str, Any]]:
-        """Return the k tasks nearest to a pair in φ (ℓ1). If the pair is task `own`, its episode is excluded."""
+        """Return the k tasks nearest to a pair in φ (ℓ1), one of each episode: all of an episode are alike.
+
+        If the pair is task `own`, its episode is excluded.
+        """
         assert self.tasks.phi is not None, "an index is built only for methods with φ"
         episode = self.tasks.episode
         labels = (np.array([-1 if own is None else episode[own]]), episode)
-        k = min(k, int((episode != labels[0]).sum()))
-        indices, distances = nearest(self.agent.phi(*pair)[None], self.tasks.phi, k, labels, norm="l1")
+        others = int((episode != labels[0]).sum())
+        if not others:
+            return []
+        indices, distances = nearest(self.agent.phi(*pair)[None], self.tasks.phi, others, labels, norm="l1")
+        first = np.sort(np.unique(episode[indices[0]], return_index=True)[1])[:k]
         return [
             {
-                "index": int(index),
-                "task": str(self.tasks.task[index]),
-                "label": self.labels[index],
-                "distance": distance,
+                "index": int(indices[0, rank]),
+                "task": str(self.tasks.task[indices[0, rank]]),
+                "label": self.labels[indices[0, rank]],
+                "distance": float(distances[0, rank] / self.tasks.phi.shape[1]),
             }
-            for index, distance in zip(indices[0], (distances[0] / self.tasks.phi.shape[1]).tolist(), strict=True)
+            for rank in first
         ]
 
     def inferred_goal(self, state: np.ndarray, example: Example) -> tuple[Part, int]:
@@ -130,11 +138,12 @@ def build_index(
 
 
 def draw_map(index: TaskIndex, count: int = TASK_COUNT) -> None:
-    """Compute the map (t-SNE of φ) and cache the index in the run directory."""
+    """Compute the map (t-SNE of φ) and cache the index in the run directory, unless that belongs to the package."""
     if index.positions is not None or index.tasks.phi is None:
         return
     index.positions = tsne(index.tasks.phi, SEED)
-    _write_cache(index, count)
+    if index.agent.run is not None and not is_bundled(index.agent.run.path):
+        _write_cache(index, count)
 
 
 def _cache_key(agent: Agent, dataset: Dataset, count: int) -> str:

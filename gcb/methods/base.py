@@ -16,7 +16,7 @@ from gcb.data import Batch
 from gcb.data.partners import PartnerConfig
 
 Prepared = tuple[Tensor, ...]
-"""What is computed once for a task, before its first step; every tensor has a batch axis."""
+"""The tensors that are computed once for a task, before its first step, each with a batch axis."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Shapes:
 class MethodOutput:
     """A method's loss on a batch, and the policies' inputs that IQL trains on, by policy.
 
-    Inputs carry a gradient into the encoders exactly where the method wants one, and are detached elsewhere.
+    Inputs carry a gradient into the encoders where the method trains them, and are detached elsewhere.
     """
 
     loss: Tensor
@@ -53,7 +53,7 @@ class Method(nn.Module, ABC):
     name: ClassVar[str]
     """Name on the command line."""
     paper: ClassVar[str]
-    """Publication that it comes from."""
+    """Publication that introduces it."""
     summary: ClassVar[str]
     """One line for `gcb methods`."""
     config_type: ClassVar[type[Any]]
@@ -74,7 +74,7 @@ class Method(nn.Module, ABC):
     """Number of inputs of each policy, "goal" and "analogy"; if there is one policy only, it serves both."""
 
     history_sizes: Mapping[str, int] = {}
-    """How many of a policy's inputs, the last ones, tell of the initial state. The actor does not see them."""
+    """Number of each policy's last inputs that describe the initial state. The actor does not see them."""
 
     @abstractmethod
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
@@ -97,7 +97,7 @@ class Method(nn.Module, ABC):
         raise NotImplementedError(f"{self.name} does not support analogies")
 
     def after_step(self) -> None:
-        """Update target networks; called after every optimiser step."""
+        """Update target networks; called after every optimizer step."""
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
         """Return parameter groups for AdamW, which together hold every trained parameter: by default one group."""

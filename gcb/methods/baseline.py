@@ -1,41 +1,33 @@
 """Base classes of the methods that GCB is compared with.
 
-They share with GCB everything that is not part of its idea: the encoder, the learning rates, the batches, a policy for
-goals and one for analogies, and the bottleneck of the latter. What differs is the representation.
+They share everything with GCB but the representation: the encoder, the learning rates, the batches, a policy for goals
+and one for analogies, and the bottleneck of the latter.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from gcb.data import Batch
 from gcb.methods.base import MethodOutput, Prepared, Shapes
-from gcb.methods.components import Bottleneck, OptimizerConfig, PolicyConfig, PolicyMethod
+from gcb.methods.components import Bottleneck, PolicyMethod
+from gcb.methods.configs import StateConfig
+from gcb.methods.presets import BASELINE, STATE, Presets
 from gcb.models.networks import encoder, layer_normed
-
-PAPER = {"encoder": "paper", "learning_rate": 5e-4, "rl_gradient": "critic", "policies": "goal"}
-"""In the paper all baselines take the critic's gradient (appendix, "Backpropagating RL Objectives")."""
-SMOKE = {"size": 32}
-
-
-@dataclass(frozen=True)
-class BaselineConfig(PolicyConfig, OptimizerConfig):
-    """A method with a policy for goals and one for analogies."""
 
 
 class Baseline(PolicyMethod):
     """A method that GCB is compared with."""
 
-    presets: ClassVar = {"paper": {"method_config": PAPER}, "smoke": {"method_config": SMOKE}}
+    presets: ClassVar[Presets] = BASELINE
     extra_frames = frozenset({"initial_state"})
 
     def make_bottleneck(self, inputs: int) -> Bottleneck | None:
         """Return the bottleneck for a task embedding of this size; None without a policy for analogies.
 
-        Unlike GCB's it has a hidden layer: its input is two embeddings side by side, which no network has compared yet,
-        whereas φ(s, g) has seen both images.
+        Unlike GCB's it has a hidden layer: its input is the concatenation of two embeddings, which no network has
+        compared yet, whereas φ(s, g) is computed from both images.
         """
         if "analogy" not in self.trained_policies:
             return None
@@ -51,23 +43,10 @@ class Baseline(PolicyMethod):
         self.history_sizes = {"analogy": start}
 
 
-@dataclass(frozen=True)
-class StateConfig(BaselineConfig):
-    """A method with an embedding ψ of single states."""
-
-    goal_condition: Literal["goal", "pair"] = "goal"
-    """Given a goal, the policy is π(ψ(s), ψ(g)) or, as the paper trains GCB, π(ψ(s), ψ(s), ψ(g)). Without a policy for
-    analogies, an example is given to the former as ψ(s₀) + ψ(g_a) - ψ(s_a), to the latter as ψ(s_a), ψ(g_a)."""
-
-
 class StateMethod(Baseline):
     """One encoder ψ of single states, trained by `objective` and by the policies' gradient."""
 
-    config_type = StateConfig
-    presets: ClassVar = {
-        "paper": {"method_config": {**PAPER, "goal_condition": "pair"}},
-        "smoke": {"method_config": SMOKE},
-    }
+    config_type, presets = StateConfig, STATE
     learns_from_next: ClassVar[bool] = False
     """Whether the objective's gradient also enters ψ(s')."""
 
@@ -84,7 +63,7 @@ class StateMethod(Baseline):
         return batch.reward.new_zeros(()), {}
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
-        assert batch.initial_state is not None, "`extra_frames` asks for it"
+        assert batch.initial_state is not None, "`extra_frames` requests it"
         frames = [batch.state, batch.goal, batch.initial_state]
         output, goal, initial_state = self._psi(torch.cat(frames)).split([len(frame) for frame in frames])
         with torch.set_grad_enabled(self.learns_from_next and torch.is_grad_enabled()):
@@ -100,7 +79,7 @@ class StateMethod(Baseline):
         )
 
     def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
-        """Return ψ(s) beside ψ(g), or beside the bottleneck's code of ψ(s_a) and ψ(g_a), and ψ(s_0)."""
+        """Return ψ(s) and ψ(g), or ψ(s), the bottleneck's code of ψ(s_a) and ψ(g_a), and ψ(s_0), concatenated."""
         state, task, *start = features
         current = [state] if policy == "goal" and self._by_pair else []
         return torch.cat([state, *current, self.encode_task(policy, task, noisy), *start], -1)
@@ -113,9 +92,10 @@ class StateMethod(Baseline):
         return self.inputs("goal", self.embed(state), *prepared)
 
     def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
-        """Return ψ(s_a) and ψ(g_a) side by side, and ψ(s_0).
+        """Return the concatenation of ψ(s_a) and ψ(g_a), and ψ(s_0).
 
-        For a policy for goals, return the former, or the goal ψ(s_0) + ψ(g_a) - ψ(s_a) for π(ψ(s), ψ(g)).
+        Without a policy for analogies, return what the policy for goals takes: that concatenation, or for π(ψ(s), ψ(g))
+        the goal ψ(s_0) + ψ(g_a) - ψ(s_a).
         """
         before, after = self.embed(before), self.embed(after)
         if self.bottleneck is not None:

@@ -1,39 +1,23 @@
 """Two reference policies: goal-conditioned behaviour cloning, and behaviour cloning without the goal.
 
-Both only regress the dataset's actions: a representation is worth what it adds to the former.
+Both only regress the dataset's actions. The value of a representation is what it adds to the former.
 """
-
-from dataclasses import dataclass
-from math import inf
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from gcb.data import Batch
 from gcb.methods.base import Method, MethodOutput, Prepared, Shapes
-from gcb.methods.components import EncoderConfig, OptimizerConfig
+from gcb.methods.configs import BCConfig
+from gcb.methods.presets import SETTINGS
 from gcb.models.networks import encoder
-
-UNWEIGHTED = {"iql": {"temperature": inf}}
-"""An infinite temperature gives every action the same weight: IQL's actor loss is then the log likelihood."""
-
-
-@dataclass(frozen=True)
-class BCConfig(EncoderConfig, OptimizerConfig):
-    """The encoder of a cloned policy."""
 
 
 class BehaviorCloning(Method):
     """One encoder, trained by the actor's loss alone."""
 
     paper = "Ding et al. 2019, Goal-conditioned imitation learning"
-    config_type = BCConfig
-    presets: ClassVar = {
-        "paper": {**UNWEIGHTED, "method_config": {"encoder": "paper", "learning_rate": 5e-4}},
-        "laptop": UNWEIGHTED,
-        "smoke": {**UNWEIGHTED, "method_config": {"size": 32}},
-    }
+    config_type, presets = SETTINGS["gcbc"]
 
     def __init__(self, config: BCConfig, shapes: Shapes, stacked: int):
         super().__init__()
@@ -51,7 +35,7 @@ class BehaviorCloning(Method):
 
 
 class GoalConditionedBC(BehaviorCloning):
-    """π(f(s, g)): one encoder of state and goal side by side."""
+    """π(f(s, g)): one encoder of the stacked state and goal."""
 
     name = "gcbc"
     summary = "goal-conditioned behaviour cloning"

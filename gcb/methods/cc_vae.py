@@ -1,6 +1,4 @@
-"""CC-VAE: a variational autoencoder conditioned on an episode's initial state, so that its code holds what changed."""
-
-from dataclasses import dataclass
+"""CC-VAE: a variational autoencoder conditioned on the initial state, so that its code represents what changed."""
 
 import torch
 from torch import Tensor
@@ -8,13 +6,10 @@ from torch import Tensor
 from gcb.data import Batch
 from gcb.methods.base import MethodOutput, Prepared, Shapes
 from gcb.methods.baseline import Baseline
-from gcb.methods.vae import ReconstructionConfig, elbo_loss, mean_and_log_variance, reparameterize
+from gcb.methods.configs import CCVAEConfig
+from gcb.methods.presets import SETTINGS
+from gcb.methods.vae import elbo_loss, mean_and_log_variance, reparameterize
 from gcb.models.networks import as_images, as_target, decoder, encoder, layer_normed, mlp
-
-
-@dataclass(frozen=True)
-class CCVAEConfig(ReconstructionConfig):
-    """A context-conditioned variational autoencoder."""
 
 
 class CCVAE(Baseline):
@@ -26,7 +21,7 @@ class CCVAE(Baseline):
     name = "cc_vae"
     paper = "Nair et al. 2019, Contextual imagined goals for self-supervised robotic learning"
     summary = "VAE conditioned on the initial state: the code holds what has changed since"
-    config_type = CCVAEConfig
+    config_type, presets = SETTINGS["cc_vae"]
 
     def __init__(self, config: CCVAEConfig, shapes: Shapes):
         super().__init__()
@@ -39,7 +34,7 @@ class CCVAE(Baseline):
         self.set_input_sizes(2 * size, size)
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
-        assert batch.initial_state is not None, "`extra_frames` asks for it"
+        assert batch.initial_state is not None, "`extra_frames` requests it"
         contexts = self._context(batch.initial_state)
         context = batch.expand(contexts)
         mean, log_variance = self._posterior(batch.state, context)

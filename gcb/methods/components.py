@@ -1,85 +1,16 @@
-"""Building blocks of several methods: their settings, policies with a bottleneck and gradient rules, and InfoNCE."""
+"""Building blocks of several methods: the bottleneck, policies with gradient rules, and InfoNCE."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from gcb.data import Batch
-from gcb.errors import GCBError
 from gcb.methods.base import Method, MethodOutput, Prepared
-from gcb.models.networks import EncoderName, mlp
-from gcb.utils.dataclass_io import check_fields
-
-
-@dataclass(frozen=True)
-class MethodConfig:
-    """Settings of a method; every class that adds fields also adds their `intervals`."""
-
-    intervals: ClassVar[Mapping[str, str]] = {}
-    """Accepted values of numeric fields, such as {"size": "[1, inf)"}."""
-
-    def __post_init__(self) -> None:
-        for config_type in type(self).__mro__:
-            check_fields(self, "method_config.", **vars(config_type).get("intervals", {}))
-
-
-@dataclass(frozen=True)
-class OptimizerConfig(MethodConfig):
-    """One learning rate and weight decay for all of a method; the defaults are those of GCB's ψ."""
-
-    learning_rate: float = 1e-3
-    """Learning rate of the encoder, 5e-4 in the paper."""
-    weight_decay: float = 1e-4
-    """Weight decay of the encoder."""
-
-    intervals: ClassVar = {"learning_rate": "(0, inf)", "weight_decay": "[0, inf)"}
-
-
-@dataclass(frozen=True)
-class EncoderConfig(MethodConfig):
-    """The architecture of the encoders."""
-
-    encoder: EncoderName = "small"
-    """Convolutional layers; see gcb.models.networks.ENCODERS."""
-    size: int = 256
-    """Dimension of the embeddings, 256 in the paper, 32 to 512 in its ablation."""
-
-    intervals: ClassVar = {"size": "[1, inf)"}
-
-
-@dataclass(frozen=True)
-class GradientConfig(EncoderConfig):
-    """Encoders that the policy's learner may train too."""
-
-    rl_gradient: Literal["none", "actor", "critic", "both"] = "actor"
-    """Whose gradient enters the encoders. In the paper: none for GCB, critic in its ablation and for the baselines."""
-
-    def require_gradient(self) -> None:
-        """Raise an error if no gradient of the policy's learner enters an encoder that has no loss of its own."""
-        if self.rl_gradient == "none":
-            raise GCBError(
-                "method_config.rl_gradient is 'none'; nothing else trains the state encoder: use actor, critic or both."
-            )
-
-
-@dataclass(frozen=True)
-class PolicyConfig(GradientConfig):
-    """The policies, and the bottleneck between an example and its policy."""
-
-    policies: Literal["both", "goal", "analogy"] = "both"
-    """Policies to train: one for goals and one for analogies; only the former, which is then given an example's task
-    embedding in the goal's place, as in the paper; or only the latter, which is then given (s₀, g) as its example."""
-    bottleneck_dim: int | None = 16
-    """Width of the bottleneck between an example and its policy, which keeps only what to do; None for none."""
-    bottleneck_noise: float = 0.3
-    """Standard deviation of the noise on the bottleneck in training; its code has a root mean square of 1."""
-
-    intervals: ClassVar = {"bottleneck_dim": "[2, inf)", "bottleneck_noise": "[0, inf)"}
+from gcb.models.networks import mlp
 
 
 class Bottleneck(nn.Module):
@@ -109,9 +40,9 @@ Features = Mapping[str, tuple[Tensor, ...]]
 
 
 class PolicyMethod(Method):
-    """A method with a policy for goals and one for analogies, as `config.policies` says.
+    """A method with a policy for goals, one for analogies, or both (`config.policies`).
 
-    `config.rl_gradient` says whose gradient enters the encoders: none, actor, critic or both.
+    `config.rl_gradient` selects whose gradient enters the encoders: none, actor, critic or both.
     """
 
     bottleneck: Bottleneck | None
@@ -154,7 +85,7 @@ class PolicyMethod(Method):
     def policy_output(
         self, batch: Batch[Tensor], loss: Tensor, logs: dict[str, Any], features: Features, next_features: Features
     ) -> MethodOutput:
-        """Return the output for IQL, with gradients as `rl_gradient` says.
+        """Return the output for IQL, with the gradients that `rl_gradient` selects.
 
         The bottleneck belongs to the policy: the actor trains it even where its gradient stops before the encoders.
         """

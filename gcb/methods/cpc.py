@@ -1,24 +1,15 @@
 """CPC: contrastive learning in time, between an observation and the next one."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
 from gcb.data import Batch
 from gcb.methods.base import Shapes
-from gcb.methods.baseline import StateConfig, StateMethod
+from gcb.methods.baseline import StateMethod
 from gcb.methods.components import InfoNCE
-
-
-@dataclass(frozen=True)
-class ContrastiveConfig(StateConfig):
-    """An encoder that is trained contrastively."""
-
-    contrast_weight: float = 1.0
-    """Weight of the contrastive loss."""
-
-    intervals: ClassVar = {"contrast_weight": "[0, inf)"}
+from gcb.methods.configs import ContrastiveConfig
+from gcb.methods.presets import SETTINGS
 
 
 class CPC(StateMethod):
@@ -27,7 +18,7 @@ class CPC(StateMethod):
     name = "cpc"
     paper = "van den Oord et al. 2018, Representation learning with contrastive predictive coding"
     summary = "contrastive in time: InfoNCE between ψ(s) and ψ(s')"
-    config_type = ContrastiveConfig
+    config_type, presets = SETTINGS["cpc"]
     # s' is shifted independently: otherwise a common shift would identify the pair.
     shifted_independently = frozenset({"next_state"})
     learns_from_next = True

@@ -1,31 +1,14 @@
-"""CPV: compositional plan vectors. The plan that is left is the plan of the whole task minus the plan done so far."""
-
-from dataclasses import dataclass
-from typing import ClassVar
+"""CPV: compositional plan vectors. The remaining plan is the plan of the whole task minus that of the part done."""
 
 import torch
 from torch import Tensor
 
 from gcb.data import Batch
 from gcb.methods.base import MethodOutput, Prepared, Shapes
-from gcb.methods.baseline import PAPER, SMOKE, Baseline, BaselineConfig
+from gcb.methods.baseline import Baseline
+from gcb.methods.configs import CPVConfig
+from gcb.methods.presets import SETTINGS
 from gcb.models.networks import encoder, layer_normed
-
-
-@dataclass(frozen=True)
-class CPVConfig(BaselineConfig):
-    """The plan vectors and their regulariser."""
-
-    composition_weight: float = 0.1
-    """Weight of the composition loss; 0 for the architecture alone, the only part that the GCB paper describes."""
-    margin: float = 1.0
-    """Margin of the composition loss, in squared distance."""
-
-    intervals: ClassVar = {"composition_weight": "[0, inf)", "margin": "[0, inf)"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_gradient()
 
 
 def composition_loss(done: Tensor, left: Tensor, whole: Tensor, margin: float) -> Tensor:
@@ -47,11 +30,7 @@ class CPV(Baseline):
     name = "cpv"
     paper = "Devin et al. 2019, Compositional plan vectors"
     summary = "plan vectors: the task left is g(s_0, goal) - g(s_0, s); for an analogy g(s_a, g_a) - g(s_0, s)"
-    config_type = CPVConfig
-    presets: ClassVar = {
-        "paper": {"method_config": {**PAPER, "composition_weight": 0.0}},
-        "smoke": {"method_config": SMOKE},
-    }
+    config_type, presets = SETTINGS["cpv"]
 
     def __init__(self, config: CPVConfig, shapes: Shapes):
         super().__init__()
@@ -63,7 +42,7 @@ class CPV(Baseline):
         self.set_input_sizes(size, size)
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
-        assert batch.initial_state is not None, "`extra_frames` asks for it"
+        assert batch.initial_state is not None, "`extra_frames` requests it"
         whole = self._pair(batch.initial_state, batch.goal)
         done = self._pair(batch.expand(batch.initial_state), batch.state)
         with torch.no_grad():
@@ -81,7 +60,7 @@ class CPV(Baseline):
         )
 
     def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
-        """Return ψ(s) beside the plan of the whole task minus the plan done so far."""
+        """Return ψ(s), concatenated with the plan of the whole task minus that of the part done."""
         state, whole, done = features
         if policy == "analogy" and self.bottleneck is not None and self.bottleneck.layers is not None:
             return torch.cat([state, self.encode_task(policy, layer_normed(whole), noisy) - self._plan(done)], -1)

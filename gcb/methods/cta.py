@@ -5,38 +5,16 @@ reaching g from all states. The task from s to g is ψ(g) - ψ(s). Task and stat
 combinations are made of parts that were seen. Unlike CTA it has one flat policy, as all methods here do.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
 from gcb.data import Batch
 from gcb.methods.base import MethodOutput, Prepared, Shapes
-from gcb.methods.baseline import Baseline, BaselineConfig
+from gcb.methods.baseline import Baseline
+from gcb.methods.configs import CTAConfig
+from gcb.methods.presets import SETTINGS
 from gcb.models.losses import expectile_loss
 from gcb.models.networks import encoder, layer_normed, make_target, soft_update
-
-
-@dataclass(frozen=True)
-class CTAConfig(BaselineConfig):
-    """The goal-conditioned value."""
-
-    value_weight: float = 1.0
-    """Weight of the loss of V(s, g) = f(s)ᵀ ψ(g)."""
-    value_discount: float = 0.99
-    """γ of V(s, g), which decreases with the time to the goal."""
-    expectile: float = 0.7
-    """.5 for the value of the behaviour policy; towards 1 it is the value of the best behaviour in the data."""
-    tau: float = 0.01
-    """Rate at which the targets of f and ψ follow them, per step."""
-
-    intervals: ClassVar = {
-        "value_weight": "[0, inf)",
-        "value_discount": "(0, 1]",
-        "expectile": "(0, 1]",
-        "tau": "(0, 1]",
-    }
 
 
 class CTA(Baseline):
@@ -45,7 +23,7 @@ class CTA(Baseline):
     name = "cta"
     paper = "after Kim et al. 2026, Compositional transduction with latent analogies, and Park et al. 2025"
     summary = "value V = f(s)ᵀψ(g); the task ψ(g) - ψ(s) is combined bilinearly with the state"
-    config_type = CTAConfig
+    config_type, presets = SETTINGS["cta"]
 
     def __init__(self, config: CTAConfig, shapes: Shapes):
         super().__init__()
@@ -65,7 +43,7 @@ class CTA(Baseline):
         self.history_sizes = {"analogy": size}
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
-        assert batch.initial_state is not None, "`extra_frames` asks for it"
+        assert batch.initial_state is not None, "`extra_frames` requests it"
         state = self._state(batch.state)
         frames = [batch.goal, batch.initial_state, *([batch.state] if "goal" in self.trained_policies else [])]
         goal, initial_state, *current = self._psi(torch.cat(frames)).split([len(frame) for frame in frames])
@@ -92,7 +70,7 @@ class CTA(Baseline):
         return self.config.value_weight * loss, {"goal_value": value.detach().mean()}
 
     def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
-        """Return f(s) beside the bilinear combination of the change and f(s), and for an analogy beside ψ(s_0)."""
+        """Return f(s), the bilinear combination of the change and f(s), and for an analogy ψ(s_0), concatenated."""
         state, change, *start = features
         name = policy if policy in self.task_projections else self.trained_policies[0]
         task = self.task_projections[name](self.encode_task(name, layer_normed(change), noisy))

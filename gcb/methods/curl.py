@@ -1,7 +1,6 @@
 """CURL: contrastive learning between two augmentations of an observation."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,22 +10,9 @@ from gcb.data.augment import shift_images
 from gcb.methods.base import Shapes
 from gcb.methods.baseline import StateMethod
 from gcb.methods.components import InfoNCE
-from gcb.methods.cpc import ContrastiveConfig
+from gcb.methods.configs import CURLConfig
+from gcb.methods.presets import SETTINGS
 from gcb.models.networks import make_target, soft_update
-
-
-@dataclass(frozen=True)
-class CURLConfig(ContrastiveConfig):
-    """Contrast between two views, the second one through a momentum encoder."""
-
-    view_shift: int = 4
-    """Largest random shift of the second view, in pixels."""
-    view_scale: float = 0.2
-    """Largest relative change of a vector observation's scale in the second view, as RAD augments states."""
-    tau: float = 0.05
-    """Rate at which the momentum encoder follows ψ, per step."""
-
-    intervals: ClassVar = {"view_shift": "[0, inf)", "view_scale": "[0, inf)", "tau": "(0, 1]"}
 
 
 class CURL(StateMethod):
@@ -35,7 +21,7 @@ class CURL(StateMethod):
     name = "curl"
     paper = "Laskin, Srinivas & Abbeel 2020, CURL: contrastive unsupervised representations for RL"
     summary = "contrastive over augmentations: InfoNCE between ψ(s) and a randomly shifted view of s"
-    config_type = CURLConfig
+    config_type, presets = SETTINGS["curl"]
 
     def __init__(self, config: CURLConfig, shapes: Shapes):
         super().__init__(config, shapes)

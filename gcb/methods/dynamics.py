@@ -1,11 +1,10 @@
 """Learned dynamics in φ space, the paper's alternative to the next observation (appendix, Eq. phi_f_loss)."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
-DynamicsName = Literal["next_observation", "deterministic", "probabilistic", "ensemble"]
+from gcb.methods.configs import DynamicsName
+
 MEMBERS = 5
 MIN_STD, MAX_STD = 1e-4, 10.0
 
@@ -43,7 +42,7 @@ class Dynamics(nn.Module):
     def next(self, phi: Tensor, action: Tensor) -> Tensor:
         """Return f + φ of Eq. (phi_f_loss), which takes the place of φ̄(s', g); a random member predicts each row.
 
-        Gaussians are returned as means and standard deviations side by side: the ℓ2 distance of two rows is then the
+        Gaussians are returned as concatenated means and standard deviations: the ℓ2 distance of two rows is then the
         2-Wasserstein distance of two diagonal Gaussians.
         """
         predictions = [self._predict(member, phi, action) for member in self.members]

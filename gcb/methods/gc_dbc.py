@@ -1,25 +1,16 @@
 """GC-DBC: deep bisimulation for control lifted to pairs. It learns φ(s, g) only; without ψ there are no analogies."""
 
-from dataclasses import dataclass, fields
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
 from gcb.data import Batch
 from gcb.methods.base import Method, MethodOutput, Shapes
-from gcb.methods.baseline import SMOKE
-from gcb.methods.components import GradientConfig, OptimizerConfig
-from gcb.methods.gcb import PAPER
-from gcb.methods.metric import MetricConfig, RewardDecoder, metric_losses
+from gcb.methods.configs import GCDBCConfig
+from gcb.methods.metric import RewardDecoder, metric_losses
+from gcb.methods.presets import SETTINGS
 from gcb.models.networks import encoder, layer_normed, make_target, mlp, soft_update
 
 NETWORKS = ("actor", "critic")
-
-
-@dataclass(frozen=True)
-class GCDBCConfig(MetricConfig, GradientConfig, OptimizerConfig):
-    """The metric's settings, with GCB's values."""
 
 
 class GCDBC(Method):
@@ -28,18 +19,7 @@ class GCDBC(Method):
     name = "gc_dbc"
     paper = "Zhang et al. 2021, Learning invariant representations for RL without reconstruction, lifted to pairs"
     summary = "the bisimulation metric φ(s, g) alone, without ψ"
-    config_type = GCDBCConfig
-    presets: ClassVar = {
-        "paper": {
-            "method_config": {
-                **{field.name: PAPER[field.name] for field in fields(GCDBCConfig) if field.name in PAPER},
-                "learning_rate": PAPER["phi_learning_rate"],
-                "weight_decay": PAPER["phi_weight_decay"],
-                "rl_gradient": "critic",
-            }
-        },
-        "smoke": {"method_config": SMOKE},
-    }
+    config_type, presets = SETTINGS["gc_dbc"]
     supports_analogy = False
 
     def __init__(self, config: GCDBCConfig, shapes: Shapes):

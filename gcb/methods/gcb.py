@@ -3,103 +3,23 @@
 The equations are in `gcb.models.losses`; docs/method.md explains what the defaults add to the paper's text.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gcb.data import Batch
-from gcb.data.partners import PartnerConfig
-from gcb.errors import GCBError
 from gcb.methods.base import MethodOutput, Prepared, Shapes
-from gcb.methods.components import Bottleneck, PolicyConfig, PolicyMethod
-from gcb.methods.dynamics import DynamicsName, make_dynamics
-from gcb.methods.metric import MetricConfig, RewardDecoder, metric_losses
+from gcb.methods.components import Bottleneck, PolicyMethod
+from gcb.methods.configs import GCBConfig
+from gcb.methods.dynamics import make_dynamics
+from gcb.methods.metric import RewardDecoder, metric_losses
+from gcb.methods.presets import SETTINGS
 from gcb.models.losses import psi_loss
 from gcb.models.networks import PairHead, StateHead, encoder, layer_normed, make_target, make_trunk, mlp, soft_update
 
-
-@dataclass(frozen=True)
-class GCBConfig(MetricConfig, PolicyConfig):
-    """Every choice that the paper makes or ablates. The defaults are ours; the preset `paper` is its text."""
-
-    shared_trunk: bool = True
-    """φ and ψ share their convolutions, and φ fuses the feature maps of s and g; otherwise φ has an encoder of its own
-    for the two images stacked, as in the paper."""
-    goal_condition: Literal["pair", "goal"] = "pair"
-    """Given a goal, the policy is π(ψ(s), φ(s, g)) or π(ψ(s), ψ(g))."""
-    partners: PartnerConfig = field(default_factory=PartnerConfig)
-    """Partner episodes, whose pairs serve as examples in training."""
-    grounded: bool = True
-    """Subtract φ(g, g) in L_ψ (Eq. psi_obj) or not (Eq. analogy)."""
-    psi_weight: float = 1.0
-    """Weight of L_ψ."""
-    linear_psi: bool = True
-    """L_ψ trains a linear map on top of the policies' state embedding; otherwise, as in the paper, the embedding
-    itself, which makes it less precise. Without an RL gradient nothing else trains the embedding: then use False."""
-    relative_psi_loss: bool = True
-    """Divide L_ψ by the squared length of its target; otherwise it vanishes where distances are small."""
-    reward_decoder: bool = True
-    """Predict r from φ(s, g) and φ(s', g) (Eq. r_loss)."""
-    action_decoder: bool = True
-    """Predict a from φ(s, g): the π of policy_distance_weight, and a signal for φ about what to do."""
-    dynamics: DynamicsName = "next_observation"
-    """φ̄(s', g) in L_φ: of the next observation, or predicted by a learned model (Eq. phi_f_loss)."""
-    phi_learning_rate: float = 1e-3
-    """Learning rate of φ, its decoders and the shared trunk; 1e-4 in the paper."""
-    phi_weight_decay: float = 1e-4
-    """Weight decay of φ."""
-    psi_learning_rate: float = 1e-3
-    """Learning rate of ψ, 5e-4 in the paper."""
-    psi_weight_decay: float = 1e-4
-    """Weight decay of ψ."""
-
-    intervals: ClassVar = {
-        "psi_weight": "[0, inf)",
-        "phi_learning_rate": "(0, inf)",
-        "phi_weight_decay": "[0, inf)",
-        "psi_learning_rate": "(0, inf)",
-        "psi_weight_decay": "[0, inf)",
-    }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.policy_distance_weight and not self.action_decoder:
-            raise GCBError(
-                f"method_config.policy_distance_weight is {self.policy_distance_weight}; it needs action_decoder."
-            )
-        if self.policies == "goal" and self.goal_condition == "goal" and self.linear_psi:
-            raise GCBError("method_config.linear_psi is True; arithmetic on the policy's ψ(g) needs it to be False.")
-        if self.policies == "goal" and self.partners.source != "none":
-            raise GCBError(
-                f"method_config.partners.source is {self.partners.source!r}; partners need the policy for analogies: "
-                "set policies to both or analogy, or the source to none."
-            )
-
-
-PAPER = {
-    "encoder": "paper",
-    "output_norm": True,
-    "left_norm": "l1",
-    "right_norm": "l2",
-    "metric_discount": 0.99,
-    "scale_reward": False,
-    "policy_distance_weight": 0.0,
-    "action_decoder": False,
-    "phi_weight": 1.0,
-    "shared_trunk": False,
-    "linear_psi": False,
-    "relative_psi_loss": False,
-    "policies": "goal",
-    "partners": {"source": "none"},
-    "rl_gradient": "none",
-    "phi_learning_rate": 1e-4,
-    "phi_weight_decay": 1e-3,
-    "psi_learning_rate": 5e-4,
-}
 LINEAR_PSI_EVERY = 4
-"""The linear map of `linear_psi` is trained on one in so many groups of a batch: it has few parameters."""
+"""The linear map of `linear_psi` has few parameters and is trained on every fourth group of a batch."""
 
 
 class GCB(PolicyMethod):
@@ -108,14 +28,13 @@ class GCB(PolicyMethod):
     name = "gcb"
     paper = "Hansen-Estruch et al. 2022, Bisimulation makes analogies in goal-conditioned RL"
     summary = "φ(s, g) embeds tasks by a bisimulation metric, and ψ(g) - ψ(s) approximates it"
-    config_type = GCBConfig
-    presets: ClassVar = {"paper": {"method_config": PAPER}, "smoke": {"method_config": {"size": 32}}}
+    config_type, presets = SETTINGS["gcb"]
 
     def __init__(self, config: GCBConfig, shapes: Shapes):
         super().__init__()
         self.config, size = config, config.size
         self._build_encoders(shapes.observation)
-        # A linear map keeps differences: ψ(g) - ψ(s) can be read off the policy's embedding or it cannot.
+        # The map is linear, so that differences of embeddings remain differences: ψ(g) - ψ(s).
         self._arithmetic = nn.Linear(size, size, bias=False) if config.linear_psi else nn.Identity()
         self.reward_decoder = RewardDecoder(size) if config.reward_decoder else None
         self.action_decoder = mlp([size, 256, shapes.action]) if config.action_decoder else None
@@ -132,7 +51,7 @@ class GCB(PolicyMethod):
             self.partners = config.partners if config.partners.source != "none" else None
 
     def _build_encoders(self, observation: tuple[int, ...]) -> None:
-        """Build ψ and φ as functions of the features that `_trunk` makes of single observations.
+        """Build ψ and φ as functions of `_trunk`'s features of single observations.
 
         Without a shared trunk, the features are the observations themselves.
         """
@@ -172,7 +91,7 @@ class GCB(PolicyMethod):
             task, next_task = (phi_rows, phi_next) if by_pair else (self._psi(goal),) * 2
             features["goal"], next_features["goal"] = (psi, task), (psi_next, next_task)
         if self._acts_on_examples:
-            assert initial_state is not None, "`extra_frames` asks for it"
+            assert initial_state is not None, "`extra_frames` requests it"
             start, example = self._psi(initial_state), self._examples(batch, self._phi(initial_state, goal))
             features["analogy"], next_features["analogy"] = (psi, example, start), (psi_next, example, start)
         total = torch.stack(list(losses.values())).sum()
@@ -196,7 +115,7 @@ class GCB(PolicyMethod):
         return torch.where((chosen & batch.has_partner)[:, None], partner, phi)
 
     def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
-        """Return ψ(s) beside φ(s, g) or ψ(g); for an analogy ψ(s), the bottleneck's code of φ(s_a, g_a), and ψ(s_0)."""
+        """Return ψ(s) and φ(s, g) or ψ(g); for an analogy ψ(s), the bottleneck's code of φ(s_a, g_a), and ψ(s_0)."""
         state, task, *start = (self._scaled(feature) for feature in features)
         return torch.cat([state, self.encode_task(policy, task, noisy), *start], -1)
 
@@ -232,7 +151,7 @@ class GCB(PolicyMethod):
         return losses, {**logs, **psi_logs}
 
     def _psi_loss(self, phi: Tensor, psi: Tensor, goal: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return L_ψ. The linear map of `linear_psi` is trained on a part of the groups, and nothing else is."""
+        """Return L_ψ. With `linear_psi` it trains only the linear map, on a part of the groups."""
         config = self.config
         if config.linear_psi:
             phi, psi, goal = (rows[::LINEAR_PSI_EVERY] for rows in (phi, psi.detach(), goal))
@@ -278,7 +197,8 @@ class GCB(PolicyMethod):
     def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
         """Return φ(s_a, g_a) and ψ(s_0).
 
-        For a policy for goals, return φ(s_a, g_a), or the goal ψ(s_0) + φ(s_a, g_a) - φ(g_a, g_a) for π(ψ(s), ψ(g)).
+        Without a policy for analogies, return what the policy for goals takes: φ(s_a, g_a), or for π(ψ(s), ψ(g)) the
+        goal ψ(s_0) + φ(s_a, g_a) - φ(g_a, g_a).
         """
         before, after = self._trunk(before), self._trunk(after)
         phi = self._phi(before, after)

@@ -1,43 +1,10 @@
-"""The bisimulation metric φ(s, g) of GCB and GC-DBC: its settings, L_φ on random pairs, and the reward decoder."""
-
-from dataclasses import dataclass
-from typing import ClassVar
+"""The bisimulation metric φ(s, g) of GCB and GC-DBC: L_φ on random pairs, and the decoders' losses."""
 
 import torch
 from torch import Tensor, nn
 
-from gcb.methods.components import MethodConfig
-from gcb.models.losses import Norm, phi_loss
-
-
-@dataclass(frozen=True)
-class MetricConfig(MethodConfig):
-    """The metric φ; GCB's preset `paper` has the values of its text."""
-
-    output_norm: bool = False
-    """End φ and ψ with a layer norm, as the paper does. It fixes a scale that the metric should be free to choose."""
-    left_norm: Norm = "mean_l1"
-    """Norm of φ_i - φ_j in L_φ; the paper's is l1, its ablation l2."""
-    right_norm: Norm = "mean_l1"
-    """Norm of φ̄'_i - φ̄'_j in L_φ; the paper's is l2. Unequal norms shrink the discount, and the space with it."""
-    metric_discount: float = 0.9
-    """γ of L_φ; the paper's is .99."""
-    scale_reward: bool = True
-    """Weight immediate differences in L_φ by 1 - γ, as in Proposition 1, so that distances stay below 1."""
-    policy_distance_weight: float = 1.0
-    """Weight of |π_i - π_j| beside |r_i - r_j| in L_φ, with actions decoded from φ. The paper has no such term. Without
-    it, tasks of equal length coincide."""
-    phi_weight: float = 10.0
-    """Weight of L_φ, 1 in the paper; scaled by 1 - γ, distances and their errors are small."""
-    tau: float | None = None
-    """Rate at which a target φ̄ follows φ, per step; None for a stop-gradient of φ itself, as in the paper."""
-
-    intervals: ClassVar = {
-        "metric_discount": "(0, 1)",
-        "policy_distance_weight": "[0, inf)",
-        "phi_weight": "[0, inf)",
-        "tau": "(0, 1]",
-    }
+from gcb.methods.configs import MetricConfig
+from gcb.models.losses import phi_loss
 
 
 def metric_losses(

@@ -1,37 +1,19 @@
 """VAE: the state embedding is the code of a variational autoencoder."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gcb.data import Batch
 from gcb.methods.base import Shapes
-from gcb.methods.baseline import BaselineConfig, StateConfig, StateMethod
+from gcb.methods.baseline import StateMethod
+from gcb.methods.configs import ReconstructionConfig, VAEConfig
+from gcb.methods.presets import SETTINGS
 from gcb.models.networks import as_images, as_target, decoder, encoder, layer_normed
 
 LOG_VARIANCE = (-10.0, 4.0)
 """Bounds of the posterior's log variance, which prevent divergence in early steps."""
-
-
-@dataclass(frozen=True)
-class ReconstructionConfig(BaselineConfig):
-    """The loss of a variational autoencoder."""
-
-    reconstruction_weight: float = 1.0
-    """Weight of the whole loss, the negative ELBO in nats per dimension of an observation."""
-    kl_weight: float = 1.0
-    """Weight of the KL divergence from the prior; 1 is the ELBO, more is a β-VAE."""
-    observation_std: float = 0.1
-    """Standard deviation of the decoder's Gaussian; pixels range from -.5 to .5."""
-
-    intervals: ClassVar = {"reconstruction_weight": "[0, inf)", "kl_weight": "[0, inf)", "observation_std": "(0, inf)"}
-
-
-@dataclass(frozen=True)
-class VAEConfig(ReconstructionConfig, StateConfig):
-    """A variational autoencoder of single states."""
 
 
 def elbo_loss(
@@ -66,7 +48,7 @@ class VAE(StateMethod):
     name = "vae"
     paper = "Kingma & Welling 2014, Auto-encoding variational Bayes"
     summary = "reconstruction: ψ(s) is the code of a variational autoencoder"
-    config_type = VAEConfig
+    config_type, presets = SETTINGS["vae"]
 
     def __init__(self, config: VAEConfig, shapes: Shapes):
         super().__init__(config, shapes)

@@ -12,58 +12,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gcb.errors import GCBError
+from gcb.models.config import IQLConfig
 from gcb.models.losses import expectile_loss
 from gcb.models.networks import mlp, soft_update
-from gcb.utils.dataclass_io import check_fields
-
-
-@dataclass(frozen=True)
-class IQLConfig:
-    """Hyperparameters of IQL; the defaults are those of the GCB paper's table and its release."""
-
-    discount: float = 0.99
-    """Discount factor γ."""
-    expectile: float = 0.7
-    """τ of the value loss: .5 is the mean; towards 1 it is the value of the best action in the data."""
-    temperature: float = 1.0
-    """β in exp(A / β): the smaller, the greedier; inf gives all actions the same weight (behaviour cloning)."""
-    max_weight: float = 100.0
-    """Upper bound of the weight exp(A / β)."""
-    distillation: float = 0.5
-    """How much the policy for analogies imitates the policy for goals, its mean action and its estimate of whether the
-    task is done, in place of the data's action, which has noise, and label: 0 for not at all."""
-    tau: float = 0.005
-    """Rate at which the target critics follow the critics, per step."""
-    hidden: int = 256
-    """Width of the two hidden layers of actor, critics and value."""
-    log_std_min: float = -10.0
-    """Lower bound of the policy's log standard deviation."""
-    log_std_max: float = 2.0
-    """Upper bound of the policy's log standard deviation."""
-    fixed_std: float | None = None
-    """A constant standard deviation instead of a learned one; 1 makes the actor's loss a weighted squared error."""
-
-    def __post_init__(self) -> None:
-        check_fields(self, "iql.", discount="(0, 1)", expectile="(0, 1)", tau="(0, 1]", temperature="(0, inf]")
-        check_fields(
-            self, "iql.", max_weight="(0, inf]", hidden="[1, inf)", fixed_std="(0, inf)", distillation="[0, 1)"
-        )
-        if not self.log_std_min < self.log_std_max:
-            raise GCBError(f"iql.log_std_min is {self.log_std_min}; it must be below log_std_max, {self.log_std_max}.")
 
 
 @dataclass(frozen=True)
 class Transition:
     """A batch of transitions as vectors: B rows in G groups of equal size (see `gcb.data.Batch`).
 
-    The inputs are features of state and task side by side, by policy: one policy for each way of giving a task.
+    The inputs hold the features of state and task, by policy: there is one policy for each way of giving a task.
     """
 
     actor_inputs: Mapping[str, Tensor]
     """(B, inputs)."""
-    inputs: Mapping[str, Tensor]
-    """(B, inputs): for values and critics."""
+    critic_inputs: Mapping[str, Tensor]
+    """(B, inputs): the same for values and critics."""
     next_inputs: Mapping[str, Tensor]
     """(G, inputs): at the next state of each group's first transition."""
     action: Tensor
@@ -131,10 +95,10 @@ class IQL(nn.Module):
         are trained on the first row of each group.
         """
         with torch.no_grad():
-            inputs = torch.cat([batch.inputs[self._critic_of], batch.action], dim=-1)
+            inputs = torch.cat([batch.critic_inputs[self._critic_of], batch.action], dim=-1)
             target = torch.minimum(*(critic(inputs).squeeze(-1) for critic in self.targets))
         losses, value, advantage = [], target, target
-        for name, inputs in batch.inputs.items():
+        for name, inputs in batch.critic_inputs.items():
             if name == self._critic_of:
                 value = self.policy(name).value(inputs).squeeze(-1)
                 # Final states have no action, and so no Q: their difference counts as 0.
@@ -149,7 +113,7 @@ class IQL(nn.Module):
         with torch.no_grad():
             next_value = self.policy(self._critic_of).value(batch.next_inputs[self._critic_of]).squeeze(-1)
             target = batch.reward + self.config.discount * (~batch.terminal) * next_value
-        inputs = torch.cat([batch.first(batch.inputs[self._critic_of]), batch.first(batch.action)], dim=-1)
+        inputs = torch.cat([batch.first(batch.critic_inputs[self._critic_of]), batch.first(batch.action)], dim=-1)
         return torch.stack([(critic(inputs).squeeze(-1) - target).square().mean() for critic in self.critics]).sum()
 
     def actor_loss(self, batch: Transition, advantage: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,8 +136,8 @@ class IQL(nn.Module):
     def done_loss(self, batch: Transition) -> Tensor:
         """Binary cross-entropy of whether the state is final, for each policy.
 
-        The first policy learns from the data; the others learn in part from its estimates (`distillation`), which say
-        more than the data about the states just before the last one.
+        The first policy learns from the data; the others learn in part from its estimates (`distillation`), which are
+        more informative than the labels about the states just before the last one.
         """
         share, label, losses = self.config.distillation, batch.final.float(), []
         for name, inputs in batch.actor_inputs.items():
@@ -189,10 +153,10 @@ class IQL(nn.Module):
 
 
 class Policy(nn.Module):
-    """What acts on one kind of inputs: an actor, its value V, and the logit of whether the task is done.
+    """The networks of one policy: an actor, the value V, and the logit of whether the task is done.
 
-    The last `history` inputs tell what was before. To know whether the task is done one must know what has changed; the
-    actor does not see them, for what to do follows from the present.
+    The last `history` inputs describe the initial state. Whether the task is done depends on what has changed since
+    then; what to do next follows from the current state, so the actor does not see them.
     """
 
     def __init__(self, config: IQLConfig, inputs: int, actions: int, history: int = 0):
@@ -218,11 +182,11 @@ class Actor(nn.Module):
         return self.mean_action(inputs).clamp(-1.0, 1.0)
 
     def mean_action(self, inputs: Tensor) -> Tensor:
-        """Return the mean action; of more inputs than the actor has, it sees the first."""
+        """Return the mean action; the actor sees only the first of the policy's inputs."""
         return self.mean(inputs[:, : self._inputs])
 
     def sample(self, inputs: Tensor, noise: Tensor) -> Tensor:
-        """Return actions sampled from the policy, clipped to [-1, 1]; `noise` is standard normal, or scaled down."""
+        """Return actions sampled from the policy, clipped to [-1, 1]; `noise` is standard normal, possibly scaled."""
         return (self.mean_action(inputs) + self._log_std().exp() * noise).clamp(-1.0, 1.0)
 
     def log_likelihood(self, mean: Tensor, action: Tensor) -> Tensor:

@@ -4,15 +4,15 @@ The agent and the exact MDPs of `gcb.theory` share this code. L_φ and L_ψ retu
 detached scalars to log.
 """
 
-from typing import Literal
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from gcb.errors import GCBError
+from gcb.models.config import Norm
 
-Norm = Literal["l1", "l2", "mean_l1"]
-NORMS = ("l1", "l2", "mean_l1")
+NORMS = get_args(Norm)
 
 
 def distance(first: Tensor, second: Tensor, norm: Norm) -> Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -25,12 +25,10 @@ class Convolution:
     stride: int = 1
 
 
-EncoderName = Literal["paper", "small"]
-
 ENCODERS: dict[str, tuple[Convolution, ...]] = {
     # The paper's (appendix "Implementation Details"): six 3×3 layers of 32 filters, stride 2 in the first.
     "paper": (Convolution(32, 3, 2), *[Convolution(32, 3)] * 5),
-    # A thirteenth of its multiply-adds: stride 4 in the first layer. It learned as much per step in our trials.
+    # A thirteenth of its multiply-adds: stride 4 in the first layer. It learns as much per step.
     "small": (Convolution(32, 4, 4), Convolution(64, 3, 2), Convolution(64, 3)),
 }
 
@@ -59,7 +57,7 @@ def layer_normed(embedding: Tensor) -> Tensor:
 
 
 def make_target(network: Network) -> Network:
-    """Return a copy that no optimiser trains; `soft_update` moves it."""
+    """Return a copy that no optimizer trains; `soft_update` moves it."""
     return copy.deepcopy(network).requires_grad_(False)
 
 
@@ -74,7 +72,7 @@ def soft_update(target: nn.Module, source: nn.Module, tau: float) -> None:
 
 
 def encoder(name: str, observation: tuple[int, ...], size: int, *, stacked: int = 1, norm: bool = True) -> nn.Module:
-    """Return a network from observations, `stacked` of them side by side, to vectors of `size`.
+    """Return a network from observations, of which it takes `stacked`, to vectors of `size`.
 
     uint8 images (height, width, channels) go through convolutions, vectors (size,) through a perceptron.
     """
@@ -181,8 +179,8 @@ class StateHead(nn.Module):
 class PairHead(nn.Module):
     """Fuses a trunk's features of two observations into one vector.
 
-    Feature maps keep where things are: a 1×1 and a 3×3 convolution over both maps compare what is at the same place
-    before a linear layer looks at all places. Vectors go through a hidden layer instead.
+    Feature maps preserve positions: a 1×1 and a 3×3 convolution over both maps compare the same place in the two
+    observations before a linear layer combines all places. Vectors go through a hidden layer instead.
     """
 
     def __init__(self, shape: tuple[int, ...], size: int, norm: bool):

@@ -31,12 +31,12 @@ def curve_chart(groups: Sequence[RunGroup], metric: str) -> bytes | None:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(3.6, 2.4), layout="constrained")
         ax = figure.subplots()
-        for group, (steps, mean, half) in curves:
+        for group, (steps, mean, band) in curves:
             thin = slice(None, None, -(-len(steps) // MAX_POINTS))
             x, y = steps[thin], mean[thin]
             ax.plot(x, y, color=group.colour, lw=1.6, marker="o" if len(steps) == 1 else "")
-            if half is not None:
-                ax.fill_between(x, y - half[thin], y + half[thin], color=group.colour, alpha=0.16, lw=0)
+            if band is not None:
+                ax.fill_between(x, band[0][thin], band[1][thin], color=group.colour, alpha=0.16, lw=0)
         ax.set_xlim(left=0)
         ax.xaxis.set(major_formatter=EngFormatter(sep=""), major_locator=MaxNLocator(4, steps=TICK_STEPS))
         ax.yaxis.set_major_locator(MaxNLocator(4, steps=TICK_STEPS))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_REFERENCE = "gcb"
 OUTCOME_FIELDS: dict[Criterion, int] = {"any_step": 1, "at_end": 2, "declared": 4}
-"""The place of each criterion in an outcome of eval.json: task, reached at, at the end, declared at, when declared."""
+"""Index of each criterion in an outcome of eval.json: task, reached at, at the end, declared at, when declared."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class PairedRow:
     method: str
     variant: str
     success: float
-    """Of the method: the mean over seeds and the paired episodes."""
+    """The method's success: the mean over seeds and the paired episodes."""
     reference_success: float
     difference: Estimate
     """The reference's success minus the method's."""
@@ -114,7 +114,7 @@ class PairedRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All rows, and what a reader has to know about runs that were left out."""
+    """All rows, and notes about runs that were left out."""
 
     reference: str
     criterion: Criterion
@@ -150,6 +150,21 @@ def compare(
     return Comparison(name, criterion, tuple(sorted(rows, key=lambda row: row.order)), _note_texts(pairing.notes))
 
 
+def best_and_ties(groups: Sequence["RunGroup"], mode: str) -> list["RunGroup"]:
+    """Return the best of these groups of one environment in a mode, and those that tie with it."""
+    means = {index: cell.mean for index, group in enumerate(groups) if (cell := group.cell(mode))}
+    if not means:
+        return []
+    best, pairing = groups[max(means, key=lambda index: means[index])], _Pairing("any_step")
+    others = [group for group in groups if group is not best]
+    ties = [
+        other
+        for other in others
+        if any(row.result == "tie" for row in pairing.rows(best, [other], mode, required=False))
+    ]
+    return [best, *ties]
+
+
 def default_reference(groups: Sequence["RunGroup"]) -> str:
     """Return gcb if it is among the groups, else the first variant of it, else the first group."""
     names = [group.name for group in groups]
@@ -179,7 +194,7 @@ def read_episodes(record: "RunRecord", mode: str, criterion: Criterion) -> Episo
 
 
 class _Note(NamedTuple):
-    """Something that a reader has to know about a method, or a run, in an environment and mode if they are given."""
+    """A note for the reader about a method or a run, in an environment and mode if they are given."""
 
     name: str
     text: str
@@ -195,7 +210,7 @@ class _Pairing:
     notes: list[_Note] = field(default_factory=list)
 
     def choose_reference(self, groups: Sequence["RunGroup"], reference: str) -> "RunGroup | None":
-        """Return the group of this very name, else the only one of this method; None if there is none or a choice."""
+        """Return the group of this name, else the only one of this method; None if there is none or more than one."""
         exact = [group for group in groups if group.name == reference]
         found = exact or [group for group in groups if group.method == reference]
         if len(found) == 1:
@@ -211,7 +226,7 @@ class _Pairing:
     ) -> Iterator[PairedRow]:
         """Yield a row for each other group that was evaluated in the same episodes as the reference.
 
-        Without `required` it is no reason for a note that the reference was not evaluated in this mode at all.
+        With `required`, there is a note even if the reference was not evaluated in this mode at all.
         """
         ours, paired = self._seeds(reference, mode), set()
         where = (_trained_on(reference), mode)

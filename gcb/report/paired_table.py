@@ -38,7 +38,7 @@ def table_rows(comparison: Comparison) -> list[tuple[str, ...]]:
 
 
 def caption(comparison: Comparison) -> list[str]:
-    """Return paragraphs that say what the numbers are, so that the table can be read on its own."""
+    """Return paragraphs that explain the numbers, so that the table can be read on its own."""
     name, rows = comparison.reference, comparison.rows
     what = (
         f"Success {CRITERIA[comparison.criterion]}, and the success of {name} minus that of the method in the same "

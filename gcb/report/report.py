@@ -9,7 +9,6 @@ import os
 import platform
 from collections.abc import Sequence
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,28 @@ import yaml
 
 import gcb
 from gcb.analysis.analyse import ANALYSIS_DIR, FIGURES, NUMBERS, read_figure
+from gcb.data.output_dir import installed_version
 from gcb.envs.spec import DEFAULT_MODES
-from gcb.errors import GCBError
+from gcb.errors import GCBError, utf8
 from gcb.report import success
 from gcb.report.charts import curve_chart
 from gcb.report.paired import compare, default_reference
 from gcb.report.paired_table import caption, table_headings, table_rows
-from gcb.report.run_groups import RunGroup, RunRecord, differing_settings, group_by_env, group_runs, read_runs
+from gcb.report.run_groups import (
+    RunGroup,
+    RunRecord,
+    differing_settings,
+    find_runs,
+    group_by_env,
+    group_runs,
+    read_runs,
+)
 from gcb.report.table import MODE_NAMES
 from gcb.report.text_tables import NONE, analysis_tables
+from gcb.runs.evaluations import read_evaluations
 from gcb.runs.run_dir import VIDEOS
 from gcb.utils.dataclass_io import to_dict
-from gcb.utils.files import explain_os_errors, write_atomically
+from gcb.utils.files import write_output
 from gcb.utils.progress import duration
 
 CURVES = {
@@ -49,7 +58,7 @@ CURVES = {
 }
 FIGURE_CAPTIONS = {
     "neighbours": "Tasks (s, g) and their nearest neighbours in φ, from other episodes; random tasks.",
-    "map": "t-SNE of φ, coloured by the critic's value; random tasks.",
+    "map": "t-SNE of φ, coloured by the critic's value, or by task if the agent comes without one; random tasks.",
     "values": "Distance between pairs of tasks in φ against the difference in their values.",
     "arithmetic": "A state, an example before and after, the frame of a fresh test set that is nearest to the inferred "
     "goal, and the true goal; random scenes, failures included.",
@@ -68,14 +77,15 @@ def write_report(
     command: str = "",
     when: datetime | None = None,
 ) -> Path:
-    """Write a report of these runs to the file `out`. Runs that differ only in their seed are shown as one group."""
+    """Write a report of these runs, or directories of runs, to the file `out`.
+
+    Runs that differ only in their seed are shown as one group.
+    """
     if not runs:
         raise GCBError("a report needs at least one run.")
-    groups, path = group_runs(read_runs(runs)), Path(out)
+    groups, path = group_runs(read_runs(find_runs(runs))), Path(out)
     page = render(groups, title, command, when or datetime.now().astimezone())
-    with explain_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, page.encode())
+    write_output(path, utf8(page))
     return path
 
 
@@ -104,7 +114,8 @@ def render(groups: Sequence[RunGroup], title: str, command: str, when: datetime)
         charts=_charts(groups),
         setting_rows=_setting_rows(groups),
         settings=[(group.label, _yaml(group.first)) for group in groups],
-        run_rows=[_provenance(record) for group in groups for record in group.records],
+        run_rows=[_provenance(group, record) for group in groups for record in group.records],
+        evaluation_rows=[row for group in groups for record in group.records for row in _evaluations(record)],
         facts=_facts(command, when),
     )
 
@@ -190,8 +201,8 @@ def _yaml(record: RunRecord) -> str:
     return yaml.safe_dump(to_dict(record.run.config), sort_keys=False, allow_unicode=True)
 
 
-def _provenance(record: RunRecord) -> tuple[str, ...]:
-    """Return name, method, seed, steps, training time, data and gcb version of a run."""
+def _provenance(group: RunGroup, record: RunRecord) -> tuple[str, ...]:
+    """Return name, agent, seed, steps, training time, data and gcb version of a run."""
     checkpoint, config, dataset = record.checkpoint, record.run.config, record.run.dataset
     steps = "none yet" if checkpoint is None else f"{checkpoint.step:,} of {config.steps:,}"
     time = "" if checkpoint is None else duration(checkpoint.seconds)
@@ -199,7 +210,20 @@ def _provenance(record: RunRecord) -> tuple[str, ...]:
     source += [f"{dataset.transitions:,} transitions"] + (["video distractors"] if record.video else [])
     source += [f"seed {record.data_config['seed']}"] if "seed" in record.data_config else []
     source += [f"SHA-256 {dataset.fingerprint[:12]}"]
-    return (record.name, config.method, str(record.seed), steps, time, ", ".join(source), record.run.gcb_version)
+    return (record.name, group.label, str(record.seed), steps, time, ", ".join(source), record.run.gcb_version)
+
+
+def _evaluations(record: RunRecord) -> list[tuple[str, ...]]:
+    """Return a row for every evaluation of a run, those that are shown first."""
+    columns = ("seed", "episodes", "step", "eval_temperature", "date")
+    return [
+        (
+            record.name,
+            str(MODE_NAMES.get(entry["mode"], entry["mode"])),
+            *(str(entry.get(name, NONE)) for name in columns),
+        )
+        for entry in read_evaluations(record.run.path)
+    ]
 
 
 def _facts(command: str, when: datetime) -> dict[str, str]:
@@ -209,16 +233,9 @@ def _facts(command: str, when: datetime) -> dict[str, str]:
         "date": when.strftime("%Y-%m-%d %H:%M %Z"),
         "gcb": gcb.__version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "packages": ", ".join(f"{name} {_version(name)}" for name in PACKAGES),
+        "packages": ", ".join(f"{name} {installed_version(name) or 'not installed'}" for name in PACKAGES),
         "machine": f"{platform.system()} {platform.machine()}, {cores} cores",
     }
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _data_uri(content: bytes, media_type: str) -> str:

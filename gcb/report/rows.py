@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gcb.errors import GCBError
-from gcb.utils.files import explain_os_errors, write_atomically
+from gcb.utils.files import write_atomically
+from gcb.utils.os_errors import explain_os_errors
 from gcb.utils.statistics import CRITERIA, Criterion, Rate
 
 ALL = "all"

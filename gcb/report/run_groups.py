@@ -14,7 +14,9 @@ from gcb.analysis.analyse import read_numbers
 from gcb.errors import GCBError
 from gcb.report.rows import parse_run_name
 from gcb.report.table import ENV_NAMES, Cell, method_name
-from gcb.runs.run_dir import RECORD, Checkpoint, Run, read_results
+from gcb.runs.evaluations import read_results
+from gcb.runs.find import find_run
+from gcb.runs.run_dir import RECORD, Checkpoint, Run
 from gcb.training.loggers import read_metrics
 from gcb.utils.dataclass_io import to_dict
 from gcb.utils.statistics import Criterion, Rate
@@ -40,7 +42,7 @@ class RunRecord:
     """By evaluation mode, as in eval.json."""
     metrics: Sequence[Mapping[str, Any]]
     numbers: Mapping[str, Any]
-    """Of its analysis; empty if there is none."""
+    """The numbers of its analysis; empty if there is none."""
 
     @property
     def seed(self) -> int:
@@ -52,8 +54,9 @@ class RunRecord:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Every setting by its full name."""
-        return dict(_flatten(to_dict(self.run.config)))
+        """Every setting by its full name, and the number of steps after which the run was extended, if it was."""
+        extended = {"extended_from": self.run.extended_from[-1]} if self.run.extended_from else {}
+        return {**dict(_flatten(to_dict(self.run.config))), **extended}
 
     @property
     def data_config(self) -> Mapping[str, Any]:
@@ -123,10 +126,16 @@ class RunGroup:
         evaluated = tuple(rate for rate in rates if rate is not None and rate.trials)
         return Cell(evaluated) if evaluated else None
 
-    def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
-        """Return steps, mean over seeds, and half the width of its 95 % t-interval if there are several seeds.
+    @property
+    def run_names(self) -> str:
+        """The names of its runs, in the order of their seeds."""
+        return ", ".join(record.name for record in self.records)
 
-        Only steps that every seed has are included. None if no seed has the metric.
+    def curve(self, metric: str) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None] | None:
+        """Return steps, mean over seeds, and the ends of its 95 % t-interval if there are several seeds.
+
+        The interval ends where the metric does: success at 0 and 1, other metrics at 0 unless one is negative. Only
+        steps that every seed has are included. None if no seed has the metric.
         """
         logged = ((row for row in record.metrics if row.get(metric) is not None) for record in self.records)
         seeds = [values for rows in logged if (values := {row["step"]: float(row[metric]) for row in rows})]
@@ -138,14 +147,15 @@ class RunGroup:
             return np.array(steps), table.mean(axis=0), None
         from scipy.stats import t
 
-        half = t.ppf(0.975, len(seeds) - 1) * table.std(axis=0, ddof=1) / np.sqrt(len(seeds))
-        return np.array(steps), table.mean(axis=0), half
+        mean, half = table.mean(axis=0), t.ppf(0.975, len(seeds) - 1) * table.std(axis=0, ddof=1) / np.sqrt(len(seeds))
+        low, high = 0.0 if (table >= 0).all() else -np.inf, 1.0 if metric.startswith("eval_") else np.inf
+        return np.array(steps), mean, (np.maximum(mean - half, low), np.minimum(mean + half, high))
 
 
 def find_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Return the runs among these directories and directly inside them."""
+    """Return the runs among these directories and directly inside them, and agents by their name."""
     found: list[Path] = []
-    for path in map(Path, paths):
+    for path in map(find_run, paths):
         inside = sorted(record.parent for record in path.glob(f"*/{RECORD}"))
         runs = [path] if (path / RECORD).is_file() else inside
         if not runs:
@@ -155,7 +165,7 @@ def find_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
 
 
 def read_runs(paths: Sequence[str | os.PathLike[str]]) -> list[RunRecord]:
-    """Read every run, once each."""
+    """Read every run, by path or by name, once each."""
     runs = {run.path.resolve(): run for run in map(Run, paths)}
     return [
         RunRecord(run, run.checkpoint(), read_results(run.path), read_metrics(run.path), read_numbers(run.path))
@@ -199,9 +209,9 @@ def learned_settings(record: RunRecord) -> str:
 
 
 def _variant(record: RunRecord, records: Sequence[RunRecord]) -> str:
-    """Return the settings that distinguish a run from others of its method, or its name if there are many."""
-    method = record.run.config.method
-    names = differing_settings([other for other in records if other.run.config.method == method])
+    """Return the settings that distinguish a run from others of its method and environment, or its name if many do."""
+    place = (record.run.config.method, record.env_title)
+    names = differing_settings([other for other in records if (other.run.config.method, other.env_title) == place])
     if len(names) > MAX_SETTINGS_IN_LABEL:
         return record.name
     return ", ".join(f"{name.removeprefix('method_config.')} {record.settings.get(name)}" for name in names)

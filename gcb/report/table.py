@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import fmean
 
 from gcb.envs.spec import ENV_IDS
 from gcb.errors import GCBError
@@ -25,7 +26,7 @@ class Cell:
     @property
     def mean(self) -> float:
         """The mean over seeds."""
-        return sum(rate.value for rate in self.rates) / len(self.rates)
+        return fmean(rate.value for rate in self.rates)  # the same on every version of Python, unlike sum()
 
     @property
     def pooled(self) -> Rate:
@@ -54,7 +55,7 @@ class Cell:
 def make_table(
     rows: Sequence[Row], command: str, *, criterion: Criterion = "any_step", task: str = ALL, paper: bool = False
 ) -> str:
-    """Return the table with a caption that says what the numbers are and which command made it."""
+    """Return the table with a caption that explains the numbers and names the command that made it."""
     chosen = [row for row in rows if row.task == task or not row.episodes]
     if not any(row.episodes for row in chosen):
         tasks = sorted({row.task for row in rows if row.episodes})

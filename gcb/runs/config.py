@@ -8,11 +8,12 @@ from typing import Any, Generic, Literal, TypeVar
 import yaml
 
 from gcb.data.sampler import GoalSampling
-from gcb.errors import GCBError, lookup
-from gcb.methods import method_named
-from gcb.models.iql import IQLConfig
-from gcb.utils.dataclass_io import check_fields, from_dict, replace_nested, to_dict
-from gcb.utils.files import read_yaml, write_atomically
+from gcb.errors import GCBError, lookup, short
+from gcb.methods import settings_of
+from gcb.models.config import IQLConfig
+from gcb.utils.dataclass_io import SEED, check_fields, from_dict, replace_nested, to_dict
+from gcb.utils.files import write_atomically
+from gcb.utils.text_files import read_yaml
 
 MethodConfig = TypeVar("MethodConfig")
 
@@ -32,7 +33,7 @@ class TrainConfig(Generic[MethodConfig]):
     steps: int = 10_000
     """Number of gradient steps."""
     minutes: float | None = None
-    """Time limit in minutes of training, applied at the next checkpoint; None for no limit."""
+    """Time limit in minutes of training, applied at the next checkpoint; none for no limit."""
     batch_size: int = 256
     """Transitions per gradient step, over all microbatches."""
     transitions_per_episode: int = 1
@@ -50,7 +51,7 @@ class TrainConfig(Generic[MethodConfig]):
     min_lr_ratio: float = 0.0
     """Ratio of the final learning rate to the initial one, if lr_schedule decays it."""
     max_grad_norm: float | None = None
-    """Clip the gradient norm of each parameter group to this value; None for no clipping."""
+    """Clip the gradient norm of each parameter group to this value; none for no clipping."""
     max_loss: float = 1e6
     """Stop with an error when a loss exceeds this value: training has diverged. Typical losses are far below 100."""
     goals: GoalSampling = field(default_factory=GoalSampling)
@@ -62,7 +63,7 @@ class TrainConfig(Generic[MethodConfig]):
     """Probability that a transition is replaced by the last state of its episode, or by its goal, if that was reached:
     the agent learns from these when a task is done. A group's first transition is never replaced."""
     future_discount: float | None = None
-    """Discount of the geometric distribution over future frames as goals; None for a uniform distribution."""
+    """Discount of the geometric distribution over future frames as goals; none for a uniform distribution."""
     random_shift: int = 4
     """Random-shift augmentation: maximum shift of images in pixels; 0 for none."""
     horizontal_flip: bool = False
@@ -78,7 +79,7 @@ class TrainConfig(Generic[MethodConfig]):
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Precision of the forward pass; auto is float32 on the CPU and half precision on a GPU."""
     threads: int | None = None
-    """Number of CPU threads for PyTorch; None for its default. Use 1 if several runs share the machine."""
+    """Number of CPU threads for PyTorch; none for its default. Use 1 if several runs share the machine."""
     compile: bool = False
     """Compile the losses with torch.compile; falls back to eager mode without a working compiler."""
     log_every: int = 100
@@ -93,27 +94,29 @@ class TrainConfig(Generic[MethodConfig]):
     """Also log to Weights & Biases (needs the extra `wandb`); offline unless WANDB_MODE is set."""
 
     def __post_init__(self) -> None:
-        config_type = method_named(self.method).config_type
+        config_type = settings_of(self.method).config_type
         if not isinstance(self.method_config, config_type):
-            raise GCBError(f"method_config is {self.method_config!r}; {self.method} needs a {config_type.__name__}.")
+            raise GCBError(
+                f"method_config is {short(self.method_config)}; {self.method} needs a {config_type.__name__}."
+            )
         check_fields(
             self,
-            seed="[0, inf)",
-            steps="[1, inf)",
+            seed=SEED,
+            steps="[1, 1000000000]",
             minutes="(0, inf)",
-            batch_size="[2, inf)",
-            microbatches="[1, inf)",
+            batch_size="[2, 65536]",
+            microbatches="[1, 65536]",
             learning_rate="(0, inf)",
             warmup_steps=f"[0, {self.steps})",
             min_lr_ratio="[0, 1]",
             max_grad_norm="(0, inf)",
             max_loss="(0, inf)",
-            transitions_per_episode="[1, inf)",
+            transitions_per_episode="[1, 65536]",
             p_final_state="[0, 1]",
             future_discount="(0, 1)",
-            random_shift="[0, inf)",
+            random_shift="[0, 256]",
             random_overlay="[0, 1]",
-            threads="[1, inf)",
+            threads="[1, 1024]",
             log_every="[1, inf)",
             checkpoint_every="[1, inf)",
         )
@@ -168,10 +171,10 @@ def make_config(
 ) -> TrainConfig[Any]:
     """Return the configuration of a method in a preset, with `changes` such as {"seed": 1, "iql": {"tau": 0.01}}."""
     lookup(PRESETS, preset, "preset")
-    method_type = method_named(method)
-    config: TrainConfig[Any] = TrainConfig(method, method_type.config_type())
+    settings = settings_of(method)
+    config: TrainConfig[Any] = TrainConfig(method, settings.config_type())
     for name in ([BASE_PRESET[preset]] if preset in BASE_PRESET else []) + [preset]:
-        config = replace_nested(replace_nested(config, PRESETS[name]), method_type.presets.get(name, {}))
+        config = replace_nested(replace_nested(config, PRESETS[name]), settings.presets.get(name, {}))
     return replace_nested(config, changes or {})
 
 
@@ -179,7 +182,7 @@ def config_from_dict(values: Any) -> TrainConfig[Any]:
     """Return the configuration that `to_dict` converted to `values`, with names, types and ranges checked."""
     if not isinstance(values, Mapping) or not isinstance(values.get("method"), str):
         raise GCBError("the configuration does not name its method; accepted: a mapping as in a run's config.yaml.")
-    config_type = method_named(values["method"]).config_type
+    config_type = settings_of(values["method"]).config_type
     return from_dict(TrainConfig, {"method_config": {}, **values}, types_of={"method_config": config_type})
 
 

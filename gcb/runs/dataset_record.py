@@ -1,17 +1,19 @@
-"""What a run records about its dataset: enough to recognise it, and to build its environment for evaluation."""
+"""What a run records about its dataset, in order to recognise it and to build its environment for evaluation."""
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gcb.data import Dataset
+from gcb.data.format import check_origin
 from gcb.errors import GCBError
-from gcb.methods import Shapes
+from gcb.methods.base import Shapes
+from gcb.utils.dataclass_io import check_fields
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,18 @@ class DatasetRecord:
     def __post_init__(self) -> None:
         if len(self.shapes.observation) not in (1, 3) or min(*self.shapes.observation, self.shapes.action) < 1:
             raise GCBError(f"shapes is {self.shapes}; accepted: observations of 1 or 3 dimensions, all sizes above 0.")
-        env, options = self.config.get("env"), self.config.get("options")
-        if not isinstance(env, str | None) or not isinstance(options, Mapping | None):
-            raise GCBError(f"config has env {env!r} and options {options!r}; accepted: an environment's id, a mapping.")
+        check_origin(self.config)
+        check_fields(self, transitions="[0, inf)")
+
+    def collect_command(self) -> str | None:
+        """Return the command that collects this dataset again, byte for byte; None if it was not collected by one."""
+        config, options = self.config, self.config.get("options") or {}
+        own_clips = options.get("video") not in (None, "builtin")
+        if own_clips or not {"env", "transitions", "seed", "noise"} <= config.keys():
+            return None
+        parts = ["gcb", "collect", "--env", config["env"], "--transitions", config["transitions"]]
+        parts += ["--seed", config["seed"], "--noise", config["noise"], "--image-size", options.get("image_size", 64)]
+        return shlex.join([*map(str, parts), *(["--video"] if options.get("video") else []), "--out", "DATA"])
 
 
 def record_dataset(dataset: Dataset) -> DatasetRecord:

@@ -7,7 +7,7 @@ RUN/checkpoint.json            step, and the checkpoint's files with their SHA-2
 RUN/weights-<step>.safetensors the networks
 RUN/state-<step>.pt            everything else that resuming needs: optimizer, random generators, time used
 RUN/metrics.jsonl              one row of metrics per log interval
-RUN/eval.json                  success by mode (gcb.evaluation.evaluate)
+RUN/eval.json                  success by mode, and earlier evaluations (gcb.runs.evaluations)
 RUN/videos/
 
 Reading a run never executes code from it: YAML is loaded safely, weights are safetensors, and the state is loaded with
@@ -28,31 +28,34 @@ import torch
 from torch import Tensor
 
 import gcb
-from gcb.errors import GCBError
+from gcb.errors import GCBError, short
 from gcb.runs.config import TrainConfig, read_config, write_config
 from gcb.runs.dataset_record import DatasetRecord
-from gcb.utils.dataclass_io import differences, from_dict, to_dict
-from gcb.utils.files import explain_os_errors, read_json, read_yaml, write_atomically, write_json
+from gcb.utils.dataclass_io import check_fields, differences, from_dict, to_dict
+from gcb.utils.files import write_atomically, write_json
+from gcb.utils.os_errors import check_path, explain_os_errors, os_error_message
+from gcb.utils.text_files import read_json, read_yaml
 
 FORMAT, VERSION = "gcb-run", 3
 CONFIG, RECORD, CHECKPOINT = "config.yaml", "run.json", "checkpoint.json"
 METRICS, EVAL, VIDEOS = "metrics.jsonl", "eval.json", "videos"
 READ_ATTEMPTS = 5
-
 Content = TypeVar("Content")
 
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """A file of a checkpoint, to tell whether it is complete and unaltered."""
+    """A file of a checkpoint with its size and hash, which show whether it is complete and unaltered."""
 
     name: str
     bytes: int
     sha256: str
 
     def __post_init__(self) -> None:
+        check_path("name", self.name)
+        check_fields(self, bytes="[0, inf)")
         if Path(self.name).name != self.name:  # a name read from a file must not lead out of the run's directory
-            raise GCBError(f"name is {self.name!r}; it must be the name of a file in the run's directory.")
+            raise GCBError(f"name is {short(self.name)}; it must be the name of a file in the run's directory.")
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,18 @@ class Checkpoint:
     state: CheckpointFile | None = None
     """None in an exported agent, which cannot be resumed."""
 
+    def __post_init__(self) -> None:
+        check_fields(self, step="[0, inf)", seconds="[0, inf)")
+
 
 class Run:
     """The directory of an existing run; `open_or_create` makes one."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        if self.path.parts[:1] == ("hf:",):
+            name = Path(*self.path.parts[1:])
+            raise GCBError(f"hf://{name} is on the Hub; commands need a directory: hf download {name} --local-dir DIR")
         if not self.path.is_dir():
             raise GCBError(f"{self.path} is not a directory; accepted: a run, as written by `gcb train --out`")
         if not (self.path / RECORD).is_file():
@@ -87,6 +96,8 @@ class Run:
             raise GCBError(f"{self.path} was written by {writer}; {reader} cannot read it: train it again")
         self.dataset = _from_dict(DatasetRecord, record.get("data"), self.path / RECORD, "data")
         self.config: TrainConfig[Any] = read_config(self.path / CONFIG)
+        self.extended_from = _extended_from(record.get("extended", []), self.config.steps, self.path / RECORD)
+        """Numbers of steps at which the run was finished, and then extended (`gcb.runs.extension`)."""
         if self.gcb_version == gcb.__version__:  # a later version may have more settings, with defaults
             missing = _missing_key(to_dict(self.config), read_yaml(self.path / CONFIG))
             if missing:
@@ -170,7 +181,7 @@ class Run:
             except FileNotFoundError:
                 continue  # replaced by a newer checkpoint in the meantime, or deleted by hand
             except OSError as error:
-                raise GCBError(f"{path} could not be read: {error.strerror}") from error
+                raise GCBError(os_error_message(error)) from error
             if len(content) != file.bytes or hashlib.sha256(content).hexdigest() != file.sha256:
                 raise GCBError(f"{path} is damaged: its size or SHA-256 differs from {CHECKPOINT}")
             return content, path, checkpoint
@@ -188,25 +199,15 @@ class Run:
         return f"{kept} in {self.path}"
 
     def advice(self) -> str:
-        """Return what to tell the user when a run has diverged."""
+        """Return a sentence on what may help when a run has diverged."""
         return f"{self.kept()}; a smaller learning_rate, more warmup_steps or a max_grad_norm may help"
 
 
-def read_results(run: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the content of RUN/eval.json, by mode; empty before the first evaluation."""
-    path = Path(run) / EVAL
-    results = read_json(path) if path.exists() else {}
-    if not isinstance(results, dict) or not all(map(_is_result, results.values())):
-        raise GCBError(f"{path} is damaged; accepted: a mapping from modes to results")
-    return results
+def run_exists(path: Path, config: TrainConfig[Any], dataset: DatasetRecord, *, extended: bool = False) -> bool:
+    """Return whether the directory holds exactly this run; raise an error if it holds anything else.
 
-
-def _is_result(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(value.get(name), dict) for name in ("all", "tasks"))
-
-
-def run_exists(path: Path, config: TrainConfig[Any], dataset: DatasetRecord) -> bool:
-    """Return whether the directory holds this very run; raise an error if it holds anything else."""
+    A run that was extended to its number of steps counts only if `extended` is true.
+    """
     if not path.exists():
         return False
     if not path.is_dir():
@@ -224,19 +225,21 @@ def run_exists(path: Path, config: TrainConfig[Any], dataset: DatasetRecord) -> 
             f"{path} was started with {count} processes or microbatches, not {config.microbatches}. Resume it with "
             f"`torchrun --nproc-per-node {count}`, or in one process with --microbatches {count}"
         )
-    found = differences(to_dict(run.config), to_dict(config))
+    found: list[object] = [*differences(to_dict(run.config), to_dict(config))]
     for name in ("fingerprint", "shapes"):
         old, new = (to_dict(getattr(record, name)) for record in (run.dataset, dataset))
         found += differences(old, new, f"the dataset's {name}")
+    if run.extended_from and not extended:
+        found.append(f"it was extended, after {run.extended_from[-1]:,} steps")
     if found:
         changes = "; ".join(map(str, found))
         raise GCBError(f"{path} holds another run: {changes}. Choose another directory, or use the run's own settings")
     return True
 
 
-def open_or_create(path: Path, config: TrainConfig[Any], dataset: DatasetRecord) -> Run:
+def open_or_create(path: Path, config: TrainConfig[Any], dataset: DatasetRecord, *, extended: bool = False) -> Run:
     """Return the run in a directory, which is created or resumed; the caller holds the directory's lock."""
-    if not run_exists(path, config, dataset):
+    if not run_exists(path, config, dataset, extended=extended):
         with explain_os_errors(path):
             write_config(path / CONFIG, config)
             head = {"format": FORMAT, "version": VERSION, "gcb": gcb.__version__}
@@ -257,6 +260,14 @@ def _check_never_saved(path: Path, config: TrainConfig[Any]) -> None:
                 f"{path / CHECKPOINT} is missing, but {weights.name} exists: it was deleted. Restore it, or choose "
                 "another directory"
             )
+
+
+def _extended_from(extensions: Any, steps: int, path: Path) -> tuple[int, ...]:
+    """Return where a run was extended, without an extension that was recorded but not begun."""
+    try:
+        return tuple(int(extension["from"]) for extension in extensions if int(extension["to"]) <= steps)
+    except (LookupError, TypeError, ValueError) as error:
+        raise GCBError(f"{path} is damaged: extended ({error!r})") from error
 
 
 def _missing_key(expected: Any, given: Any) -> str | None:

@@ -8,17 +8,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gcb.data import CollectConfig
 from gcb.envs.spec import DEFAULT_MODES, ENV_IDS, MODES, Mode
-from gcb.errors import GCBError
+from gcb.errors import GCBError, short
+from gcb.evaluation.evaluate import Validation
 from gcb.methods import method_named
 from gcb.runs.config import make_config
 from gcb.sweep.jobs import DataJob, RunJob, dataset_name
-from gcb.utils.dataclass_io import check_fields, from_dict
-from gcb.utils.files import read_yaml
+from gcb.utils.dataclass_io import EPISODES, SEED, check_fields, check_interval, from_dict
+from gcb.utils.text_files import parse_yaml, read_yaml
 
+MAX_SEEDS = "[1, 10000]"
 ENV_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]*(?<!_video)")
 VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
 """Names that can be part of a run's name, <env>[_video]-<method>[-<variant>]-s<seed>."""
@@ -33,9 +33,9 @@ class Variant:
     overrides: dict[str, Any] = field(default_factory=dict)
     """Fields of the configuration, such as {"iql.discount": 0.95}."""
     methods: tuple[str, ...] | None = None
-    """Methods it applies to; null for all of the grid."""
+    """Methods it applies to; none for all of the grid."""
     envs: tuple[str, ...] | None = None
-    """Environments it applies to; null for all of the grid."""
+    """Environments it applies to; none for all of the grid."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,17 @@ class Grid:
     transitions: int = 50_000
     """Size of collected datasets."""
     image_size: int = 64
-    """Side of their images in pixels."""
+    """Width and height of their images in pixels."""
     episodes: int = 200
     """Evaluation episodes in each mode."""
     modes: tuple[Mode, ...] = DEFAULT_MODES
     """Evaluation modes; those that a method does not support are NA."""
     eval_seed: int = 0
     """Seed of the evaluation episodes."""
+    eval_every: int = 0
+    """Steps between evaluations during training, for curves; 0 for none. They use the validation seed."""
+    eval_episodes: int = 20
+    """Episodes per mode of the evaluations during training."""
     videos: bool = False
     """Write videos of some evaluation episodes."""
 
@@ -74,14 +78,17 @@ class Grid:
             values = [value.name if isinstance(value, Variant) else value for value in getattr(self, name)]
             if not values or len(set(values)) < len(values):
                 raise GCBError(f"{name} is {values}; it must be one or more different values.")
+        check_interval("the number of seeds", self.seeds if isinstance(self.seeds, int) else len(self.seeds), MAX_SEEDS)
         if not self.seed_list or len(set(self.seed_list)) < len(self.seed_list) or min(self.seed_list) < 0:
-            raise GCBError(f"seeds is {self.seeds!r}; accepted: a number of at least 1, or different seeds from 0 on.")
+            raise GCBError(
+                f"seeds is {short(self.seeds)}; accepted: a number of at least 1, or different seeds from 0 on."
+            )
         for method in self.methods:
             method_named(method)
         if wrong := [mode for mode in self.modes if mode not in MODES]:
             raise GCBError(f"modes holds {wrong[0]!r}; accepted: {', '.join(MODES)}.")
-        positive = "[1, inf)"
-        check_fields(self, transitions=positive, episodes=positive, image_size=positive, eval_seed="[0, inf)")
+        check_fields(self, transitions="[1, 1000000000]", episodes=EPISODES, image_size="[8, 2048]", eval_seed=SEED)
+        check_fields(self, eval_every="[0, inf)", eval_episodes=EPISODES)
         self._check_names()
 
     def _check_names(self) -> None:
@@ -99,6 +106,10 @@ class Grid:
     @property
     def seed_list(self) -> tuple[int, ...]:
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+
+    @property
+    def validation(self) -> Validation:
+        return Validation(self.eval_every, self.eval_episodes)
 
     def datasets(self, data_root: Path, clips: Path | None = None) -> Iterator[DataJob]:
         """Return the datasets that the runs need."""
@@ -121,6 +132,7 @@ class Grid:
                 episodes=self.episodes,
                 modes=self.modes,
                 eval_seed=self.eval_seed,
+                validation=self.validation,
                 videos=self.videos,
                 clips=str(clips) if clips and video else None,
             )
@@ -133,13 +145,15 @@ class Grid:
     def _config(self, seed: int, video: bool, method: str, variant: Variant) -> Any:
         preset = "laptop_video" if video and self.preset == "laptop" else self.preset
         try:
-            return make_config(method, preset, {**merge(self.overrides, variant.overrides), "seed": seed})
+            config = make_config(method, preset, {**merge(self.overrides, variant.overrides), "seed": seed})
+            self.validation.check(config.checkpoint_every)
+            return config
         except GCBError as error:
             raise GCBError(f"{' '.join(filter(None, (method, variant.name)))}: {error}") from error
 
 
 def merge(*overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge overrides field by field, the last one wins; {"a.b": 1} is the same as {"a": {"b": 1}}."""
+    """Merge overrides field by field, later ones take precedence; {"a.b": 1} is the same as {"a": {"b": 1}}."""
     merged: dict[str, Any] = {}
     for mapping in overrides:
         for key, value in mapping.items():
@@ -181,12 +195,9 @@ def parse_variants(texts: Iterable[str]) -> tuple[Variant, ...]:
 def _split(text: str) -> tuple[str, str]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name or not value:
-        raise GCBError(f"{text!r} is not an override; accepted: name=value, such as steps=3000.")
+        raise GCBError(f"{short(text)} is not an override; accepted: name=value, such as steps=3000.")
     return name, value
 
 
 def _value(text: str, value: str) -> Any:
-    try:
-        return yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise GCBError(f"{text!r} has an invalid value: {' '.join(str(error).split())}") from error
+    return parse_yaml(value, f"the value of {short(text)}")

@@ -14,13 +14,14 @@ from gcb.data.format import MANIFEST, PARTIAL
 from gcb.data.output_dir import JOURNAL
 from gcb.envs.spec import recorded_env_spec
 from gcb.errors import GCBError
-from gcb.evaluation.evaluate import evaluate_run
+from gcb.evaluation.evaluate import Validation, evaluate_run
 from gcb.methods import method_named
 from gcb.runs.config import TrainConfig
 from gcb.runs.dataset_record import DatasetRecord, record_dataset
-from gcb.runs.run_dir import RECORD, Run, read_results, run_exists
+from gcb.runs.evaluations import read_evaluations
+from gcb.runs.run_dir import RECORD, Run, run_exists
 from gcb.training.loggers import read_metrics
-from gcb.utils.files import read_json
+from gcb.utils.text_files import read_json
 
 TRAINING_FRACTION = 0.8
 """Estimated fraction of a run's time spent on training; used for the time left."""
@@ -67,8 +68,10 @@ class DataJob:
     def _check(self, dataset: Dataset) -> None:
         """Compare an existing dataset with the one the grid asks for; its seed and its expert do not matter."""
         if self.config is None:
+            if dataset.config.get("env"):
+                recorded_env_spec(dataset.config).check_trusted()
             return
-        options, wanted = dataset.config.get("options", {}), self.config.options
+        options, wanted = dataset.config.get("options") or {}, self.config.options
         values = (
             ("env", dataset.config.get("env"), self.config.env),
             ("video", bool(options.get("video")), bool(wanted.get("video"))),
@@ -100,6 +103,7 @@ class RunJob:
     episodes: int
     modes: tuple[str, ...]
     eval_seed: int
+    validation: Validation | None = None
     videos: bool = False
     clips: str | None = None
 
@@ -138,7 +142,7 @@ class RunJob:
     def run(self, workers: int = 1) -> None:
         from gcb.training.trainer import train
 
-        train(self.config, self.dataset, self.path)
+        train(self.config, self.dataset, self.path, on_checkpoint=self.validation)
         if missing := self.missing_modes():
             evaluate_run(
                 self.path,
@@ -153,7 +157,7 @@ class RunJob:
 
     def missing_modes(self) -> list[str]:
         """Return the modes in which the latest checkpoint is not evaluated yet with this seed and enough episodes."""
-        run, results = Run(self.path), read_results(self.path)
+        run, evaluations = Run(self.path), read_evaluations(self.path)
         checkpoint = run.checkpoint()
         expected = {
             "seed": self.eval_seed,
@@ -165,11 +169,12 @@ class RunJob:
             same = all(result.get(name) == value for name, value in expected.items())
             return same and isinstance(result.get("episodes"), int) and result["episodes"] >= self.episodes
 
-        return [mode for mode in self.supported_modes if not evaluated(results.get(mode, {}))]
+        done = {entry["mode"] for entry in evaluations if evaluated(entry)}
+        return [mode for mode in self.supported_modes if mode not in done]
 
 
 Job = DataJob | RunJob
-"""Either has a unique `name`, a `path`, a `state()` read from the disk, and `run(workers)`, which does what is left."""
+"""Either has a unique `name`, a `path`, a `state()` read from the disk, and `run(workers)` for the remaining work."""
 
 
 def dataset_name(env: str, video: bool) -> str:

@@ -21,7 +21,8 @@ import torch
 from gcb.errors import GCBError
 from gcb.sweep.jobs import Job
 from gcb.sweep.sweep_dir import SweepDir
-from gcb.utils.files import explain_os_errors
+from gcb.utils.os_errors import explain_os_errors
+from gcb.utils.workers import exit_with_parent, start_process
 
 CONTEXT = multiprocessing.get_context("spawn")
 STOPPED = 130
@@ -80,7 +81,7 @@ class LocalPool:
     def start(self, job: Job, workers: int = 1) -> None:
         receiver, sender = CONTEXT.Pipe(duplex=False)
         process = CONTEXT.Process(target=_main, args=(job, self.sweep_dir.log(job.name), workers, sender))
-        process.start()
+        start_process(process)
         sender.close()
         self._running.append((job, workers, process, receiver))
 
@@ -142,9 +143,9 @@ def run_logged(job: Job, log: Path, workers: int = 1) -> str | None:
 
 def _main(job: Job, log: Path, workers: int, sender: Connection) -> None:
     """Run a job in a worker process."""
-    torch.set_num_threads(1)  # several processes of one thread use the cores better than one of several threads
+    torch.set_num_threads(1)  # processes of one thread each use the cores better than one process of several threads
     os.setsid()  # Ctrl-C goes to the sweep alone, which then asks its workers to stop
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    threading.Thread(target=exit_with_parent, daemon=True).start()
     try:
         with explain_os_errors(log), open(log, "ab") as stream:  # for output that bypasses sys.stdout, as of a crash
             os.dup2(stream.fileno(), 1)
@@ -154,10 +155,3 @@ def _main(job: Job, log: Path, workers: int, sender: Connection) -> None:
         sender.send(str(error))
     except KeyboardInterrupt:
         sys.exit(STOPPED)
-
-
-def _exit_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "this is a worker process"
-    parent.join()
-    os._exit(STOPPED)

@@ -18,7 +18,7 @@ def grids() -> dict[str, Grid]:
         "reference": Grid(("gcb", "gcbc", "goal_agnostic_bc"), ENVS, (False, True)),
         # Every method on Button and Drawer, without video distractors.
         "comparison": Grid(tuple(METHODS)),
-        # The ablations of each figure; the figure "components" is what each component of GCB is worth.
+        # The ablations of each figure; "components" and "partners" are not in the paper.
         **{figure: ablation_grid(figure) for figure in figures},
         "ablations": ablation_grid(),
     }

@@ -33,7 +33,7 @@ class RayPool:
     max_workers = 1  # a task that needs several CPUs may fit no node
 
     def __init__(self, sweep_dir: SweepDir, address: str, cpus: float, gpus: float, workers: int | None) -> None:
-        """`workers` limits the number of submitted tasks (a cluster may grow for them); by default what fits now."""
+        """`workers` limits the number of submitted tasks (a cluster may grow for them), by default to what fits now."""
         if find_spec("ray") is None:
             raise GCBError("--ray needs the package ray, which is not installed: pip install 'gcb[ray]'.")
         check_interval("cpus_per_run", cpus, "(0, inf)")

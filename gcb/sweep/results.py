@@ -10,7 +10,8 @@ from gcb.errors import GCBError
 from gcb.methods import method_named
 from gcb.report.rows import ALL, SUCCESSES, Row, parse_run_name, write_rows
 from gcb.runs.config import TrainConfig
-from gcb.runs.run_dir import RECORD, Run, read_results
+from gcb.runs.evaluations import REPORTED_SEED, best_results
+from gcb.runs.run_dir import RECORD, Run
 from gcb.sweep.sweep_dir import RESULTS, SweepDir
 from gcb.utils.dataclass_io import to_dict
 
@@ -20,9 +21,12 @@ HASH_DIGITS = 12
 class Results:
     """DIR/results.csv: every finished run in DIR/runs, of this grid and of earlier ones."""
 
-    def __init__(self, sweep_dir: SweepDir, modes: Iterable[str]) -> None:
-        """`modes` are those of the grid: a method that does not support one gets a row without episodes (NA)."""
-        self.sweep_dir, self.modes = sweep_dir, tuple(modes)
+    def __init__(self, sweep_dir: SweepDir, modes: Iterable[str], eval_seed: int = REPORTED_SEED) -> None:
+        """`modes` are those of the grid: a method that does not support one gets a row without episodes (NA).
+
+        Of a run that was evaluated with several seeds, the evaluations with `eval_seed` count.
+        """
+        self.sweep_dir, self.modes, self.eval_seed = sweep_dir, tuple(modes), eval_seed
         self._rows: dict[str, list[Row]] = {}
 
     def update(self, names: Iterable[str] | None = None) -> list[str]:
@@ -30,7 +34,7 @@ class Results:
         messages = []
         for name in sorted(path.name for path in self.sweep_dir.runs.iterdir()) if names is None else names:
             try:
-                self._rows[name] = list(run_rows(self.sweep_dir.runs / name, self.modes))
+                self._rows[name] = list(run_rows(self.sweep_dir.runs / name, self.modes, self.eval_seed))
             except GCBError as error:
                 self._rows.pop(name, None)
                 messages.append(f"{name} is not in {RESULTS}: {error}")
@@ -38,11 +42,12 @@ class Results:
         return messages
 
 
-def run_rows(path: Path, modes: Iterable[str] = ()) -> Iterator[Row]:
+def run_rows(path: Path, modes: Iterable[str] = (), eval_seed: int = REPORTED_SEED) -> Iterator[Row]:
     """Return the rows of a run, one for each mode and task; none before it is trained and evaluated."""
     if not (path / RECORD).is_file():
         return
-    run, results = Run(path), read_results(path)
+    run = Run(path)
+    results = best_results(run, eval_seed)
     checkpoint = run.checkpoint()
     if checkpoint is None or not checkpoint.finished:
         return

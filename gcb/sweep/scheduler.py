@@ -2,11 +2,15 @@
 
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from statistics import median
 
+from gcb.errors import GCBError
+from gcb.runs.run_dir import RECORD, Run
 from gcb.sweep.dashboard import Dashboard
-from gcb.sweep.jobs import DataJob, Job, RunJob
+from gcb.sweep.jobs import TRAINING_FRACTION, DataJob, Job, RunJob
 from gcb.sweep.pools import Finished, Pool
 from gcb.sweep.results import Results
 from gcb.sweep.sweep_dir import SweepDir
@@ -36,13 +40,47 @@ class Plan:
     def is_done(self, job: Job) -> bool:
         return self.states[job.name].status == "done"
 
+    def work_left(self) -> tuple[int, int]:
+        """Return how many training steps and evaluation episodes are left."""
+        trained = {job: min(1.0, self.states[job.name].progress / TRAINING_FRACTION) for job in self.runs}
+        steps = sum(round((1 - trained[job]) * job.config.steps) for job in self.runs)
+        modes = [job.supported_modes if trained[job] < 1 else job.missing_modes() for job in self.runs]
+        return steps, sum(job.episodes * len(missing) for job, missing in zip(self.runs, modes, strict=True))
+
+    def seconds_left(self) -> float | None:
+        """Estimate the time left of one process, from the training times of the finished runs in the same directory.
+
+        A run takes as long for each step as the median of those of its method, or of all, with or without video.
+        """
+        measured = [times for directory in {job.runs for job in self.runs} for times in _step_times(directory)]
+        seconds = 0.0
+        for job in (job for job in self.runs if not self.is_done(job)):
+            alike = [(method, time) for method, video, time in measured if video == job.video]
+            times = [time for method, time in alike if method == job.config.method] or [time for _, time in alike]
+            if not times:
+                return None
+            left = 1 - self.states[job.name].progress
+            seconds += left * median(times) * job.config.steps / TRAINING_FRACTION
+        return seconds
+
+
+def _step_times(runs: Path) -> Iterator[tuple[str, bool, float]]:
+    """Yield the method of each finished run, whether its dataset has video distractors, and its seconds per step."""
+    for record in runs.glob(f"*/{RECORD}"):
+        with suppress(GCBError):  # a job of a damaged run is invalid
+            run = Run(record.parent)
+            checkpoint, options = run.checkpoint(), run.dataset.config.get("options") or {}
+            if checkpoint is not None and checkpoint.finished:
+                yield checkpoint.method, bool(options.get("video")), checkpoint.seconds / checkpoint.step
+
 
 class Scheduler:
     """Starts jobs in order as the pool has room, runs only once their dataset is complete."""
 
     def __init__(self, plan: Plan, sweep_dir: SweepDir, pool: Pool, dashboard: Dashboard, retries: int) -> None:
         self.plan, self.sweep_dir, self.pool, self.dashboard, self.retries = plan, sweep_dir, pool, dashboard, retries
-        self.results = Results(sweep_dir, dict.fromkeys(mode for job in plan.runs for mode in job.modes))
+        modes = dict.fromkeys(mode for job in plan.runs for mode in job.modes)
+        self.results = Results(sweep_dir, modes, *{job.eval_seed for job in plan.runs})  # one grid has one seed
         self.waiting = [job for job in plan.jobs if not plan.is_done(job)]
         self.running: dict[str, tuple[Job, float]] = {}
         """Jobs by name, with the times when they started."""

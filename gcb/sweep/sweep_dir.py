@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gcb.errors import GCBError
-from gcb.utils.files import directory_lock, explain_os_errors, write_atomically
+from gcb.errors import GCBError, utf8
+from gcb.utils.files import directory_lock, write_atomically
+from gcb.utils.os_errors import explain_os_errors
 
 RUNS, LOGS, FAILED, DATA, RESULTS = "runs", "logs", "failed", "data", "results.csv"
 
@@ -47,7 +48,7 @@ class SweepDir:
     def write_failure(self, name: str, reason: str) -> None:
         """Keep the reason why a job failed."""
         with explain_os_errors(self._failure(name)):
-            write_atomically(self._failure(name), f"{reason}\n".encode())
+            write_atomically(self._failure(name), utf8(f"{reason}\n"))
 
     def clear_failure(self, name: str) -> None:
         """Forget an earlier failure of a job."""

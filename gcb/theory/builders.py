@@ -9,22 +9,22 @@ from scipy.sparse.csgraph import floyd_warshall
 from gcb.errors import GCBError
 from gcb.theory.gcmdp import GCMDP, Floats, Integers, optimal_policy, random_policy, uniform_policy
 
-# staying first: ties go to it
+# "stay" is first: ties between actions go to the first one
 MOVES = {"stay": (0, 0), "up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
 SIDEWAYS = {"up": ("left", "right"), "down": ("left", "right"), "left": ("up", "down"), "right": ("up", "down")}
 
 
 def _cells(plan: Sequence[str]) -> list[tuple[int, int]]:
     if not plan or any(len(row) != len(plan[0]) for row in plan) or set("".join(plan)) - set(".#"):
-        raise GCBError(f"The plan {list(plan)} was not understood; equal-length rows of '.' (free) and '#' (wall).")
+        raise GCBError(f"the plan is {list(plan)}; accepted: rows of equal length of '.' (free) and '#' (wall).")
     cells = [(y, x) for y, row in enumerate(plan) for x, mark in enumerate(row) if mark == "."]
     if not cells:
-        raise GCBError(f"The plan {list(plan)} has no free cell.")
+        raise GCBError(f"the plan {list(plan)} has no free cell.")
     return cells
 
 
 def _grid_transitions(cells: list[tuple[int, int]], slip: float) -> Floats:
-    """A move goes sideways with probability `slip`; walls and edges stop it; staying never slips."""
+    """Return P: a move goes sideways with probability `slip`, walls and edges stop it, and staying never slips."""
     index = {cell: number for number, cell in enumerate(cells)}
     P = np.zeros((len(cells), len(MOVES), len(cells)))
     for (state, (y, x)), (action, name) in product(enumerate(cells), enumerate(MOVES)):
@@ -46,14 +46,15 @@ def grid_world(
     colour_matters: bool = True,
     goals: Sequence[int] | None = None,
 ) -> GCMDP:
-    """A grid drawn as rows of '.' and '#', in which every state also wears one of `colours` colours.
+    """Return a grid drawn as rows of '.' and '#', in which every state also has one of `colours` colours.
 
-    State number = cell * colours + colour. The colour never changes how the cells connect: it is kept for the
-    whole episode, or redrawn at each step with probability `colour_change`. With `colour_matters=False` arriving
-    at the right cell in any colour counts as the goal; otherwise the paper's s' = g, colour included.
+    State number = cell * colours + colour. The colour has no effect on moves: it is kept for the whole episode, or
+    redrawn at each step with probability `colour_change`. With `colour_matters=False` the right cell in any colour
+    counts as the goal; otherwise the goal is s' = g as in the paper, colour included.
     """
     if not 0.0 <= slip <= 1.0 or not 0.0 <= colour_change <= 1.0 or colours < 1:
-        raise GCBError(f"slip {slip}, colour_change {colour_change}, colours {colours}: two probabilities and a count.")
+        given = f"slip is {slip}, colour_change {colour_change}, colours {colours}"
+        raise GCBError(f"{given}; accepted: two probabilities and a count.")
     cells = _cells(plan)
     keep = (1.0 - colour_change) * np.eye(colours) + colour_change / colours
     moves = _grid_transitions(cells, slip)
@@ -68,7 +69,7 @@ def grid_world(
 
 
 def open_plan(height: int, width: int) -> tuple[str, ...]:
-    """A plan without walls."""
+    """Return a plan without walls."""
     return ("." * width,) * height
 
 
@@ -82,14 +83,14 @@ def random_mdp(
     twins: int = 0,
     gamma: float = 0.9,
 ) -> GCMDP:
-    """Random dynamics with at most `support` successors; `support=1` is deterministic.
+    """Return an MDP with random dynamics and at most `support` successors; `support=1` is deterministic.
 
-    Probabilities are multiples of 1/4, so that equalities between rows do occur. The last `twins` states copy
-    the dynamics of the first ones: they differ in name only, and a good abstraction merges them. `goals` of them
-    are drawn at random; by default G = S.
+    Probabilities are multiples of 1/4, so that rows can be equal. The last `twins` states copy the dynamics of the
+    first ones: they differ in name only, and a good abstraction merges them. The goals are `goals` random states; by
+    default G = S.
     """
     if not 1 <= support <= 4 or not 0 <= twins <= states // 2:
-        raise GCBError(f"support {support} and twins {twins}: 1 to 4, and at most half of {states} states.")
+        raise GCBError(f"support is {support} and twins {twins}; accepted: 1 to 4, and up to half of {states} states.")
     P = np.zeros((states, actions, states))
     shares = np.bincount(np.arange(4) % support) / 4
     for state, action in product(range(states - twins), range(actions)):
@@ -107,7 +108,7 @@ def stay_or_switch_mdp(gamma: float = 0.9) -> GCMDP:
 
 
 PLACES = ("left", "middle", "right")
-TABLE_ACTIONS = ("wait", "left", "right", "pull", "push")  # waiting first: ties go to it
+TABLE_ACTIONS = ("wait", "left", "right", "pull", "push")  # "wait" is first: ties go to the first action
 
 
 def drawer_button_mdp(gamma: float = 0.9) -> GCMDP:
@@ -176,7 +177,7 @@ def mdps_and_policies(
 
 
 def random_pseudometric(rng: np.random.Generator, size: int) -> Floats:
-    """Shortest paths over random weights, some pairs at distance 0, some a hundred times further than others."""
+    """Return shortest paths over random weights; some pairs are at distance 0, others a hundred times farther apart."""
     weights = rng.exponential(size=(size, size)) * 10.0 ** rng.uniform(-1, 1)
     weights = np.triu(weights, 1)
     paths = floyd_warshall(weights + weights.T, directed=False)

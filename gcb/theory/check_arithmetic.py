@@ -26,8 +26,8 @@ def unrolled_phi(
 ) -> Floats:
     """An exact φ of a deterministic on-policy MDP: ||φ_i - φ_j||₁ = d(i, j), up to `tolerance`.
 
-    Task i is written as what its policy will meet: c^t r_t and, with `action_weight`, half of c^t times the action
-    probabilities, for t = 0, 1, 2, …
+    The entries of task i are the discounted future of its policy: c^t r_t and, with `action_weight`, half of c^t times
+    the action probabilities, for t = 0, 1, 2, …
     """
     if not process.deterministic or process.policy is None:
         raise GCBError("An unrolled φ needs a deterministic MDP and a policy: one future for each task.")
@@ -89,16 +89,16 @@ class Arithmetic:
     mdp: str
     action_weight: float
     unexplained: float
-    """The share of φ(s, g) - φ(g, g) that the best ψ leaves unexplained."""
+    """The fraction of φ(s, g) - φ(g, g) that the best ψ leaves unexplained."""
     accuracy: float | None
     """How often the nearest neighbour is the analogous goal; None where displacement has no meaning."""
     accuracy_range: tuple[float, float] | None
-    """Its least and most over the orders in which π* breaks ties; `accuracy` and `unexplained` are medians."""
+    """Its minimum and maximum over the orders in which π* breaks ties; `accuracy` and `unexplained` are medians."""
     chance: float
 
 
 def _tie_orders(mdp: GCMDP) -> list[GCMDP]:
-    """The same MDP with its actions in other orders: π* takes the first of equally good ones, and that matters."""
+    """Return the MDP with its actions in other orders: π* takes the first of equally good actions."""
     orders = list(permutations(range(mdp.actions)))[::ORDER_STRIDE]
     return [GCMDP(mdp.P[:, order], mdp.goals, mdp.gamma, mdp.achieved) for order in orders]
 

@@ -144,7 +144,7 @@ def convergence(rng: np.random.Generator, steps: int = 40) -> list[Convergence]:
 
 
 def check_all(rng: np.random.Generator, count: int) -> list[Verdict]:
-    """All of the above; the dearer checks on fewer MDPs."""
+    """Return all verdicts of this module; the most expensive check uses fewer MDPs."""
     return [
         *check_contraction(rng, count),
         *check_fixed_point(rng, count),

@@ -31,12 +31,12 @@ class Comparison:
         return float(self.distances[self.tasks.index(first), self.tasks.index(second)])
 
     def functions(self) -> list[float]:
-        """Distances of different functions in one scene: these ought to be positive."""
+        """Return distances of different functions in one scene, which should be positive."""
         names = list(FUNCTIONS)
         return [self.between(a, b) for number, a in enumerate(names) for b in names[number + 1 :]]
 
     def analogies(self, scene: str) -> list[float]:
-        """Distances of the same function in two scenes: these ought to be 0."""
+        """Return distances of the same function in two scenes, which should be 0."""
         return [self.between(name, name + scene) for name in FUNCTIONS]
 
 
@@ -64,7 +64,7 @@ def compare(c: float = 0.9) -> list[Comparison]:
 
 
 def check_functions(comparisons: list[Comparison]) -> list[Verdict]:
-    """Different functions ought to be apart, the same function in another scene together."""
+    """Check that different functions are apart, and the same function in another scene is at distance 0."""
     reward_only, with_actions, every_action = comparisons
     verdicts = []
     for comparison, source, apart in (

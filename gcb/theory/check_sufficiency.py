@@ -33,7 +33,7 @@ def merge(classes: Integers, first: int, second: int) -> Integers:
 
 
 def aggregated_q(P: Floats, R: Floats, gamma: float, classes: Integers, tolerance: float = 1e-12) -> Floats:
-    """Where Q-learning on class numbers ends when every state-action pair is visited equally often, [s, a]."""
+    """Return the limit of Q-learning on class numbers if all state-action pairs are visited equally often, [s, a]."""
     members = np.eye(int(classes.max()) + 1)[classes]
     members /= members.sum(axis=0)
     Q = np.zeros((members.shape[1], R.shape[1]))
@@ -90,13 +90,13 @@ class LearningCurve:
     error: Floats
     """Largest |Q - Q*|, as a share of the largest |Q*|."""
     limit: float
-    """The error at which it must end."""
+    """The error of its exact limit."""
 
 
 def q_learning(
     rng: np.random.Generator, mdp: GCMDP, R: Floats, classes: Integers, sweeps: int, name: str
 ) -> LearningCurve:
-    """Tabular Q-learning on class numbers from sampled transitions, every (s, a) once a sweep, step n^-0.6.
+    """Run tabular Q-learning on class numbers with sampled transitions, each (s, a) once per sweep, step size n^-0.6.
 
     `R` is the reward of arriving in each state, [s'].
     """

@@ -46,7 +46,7 @@ def check_value_bound(rng: np.random.Generator, count: int) -> list[Verdict]:
         printed.add(float((gaps - d_scaled).max()))
         larger.add(float((gaps - metric(process, (1 + gamma) / 2, scaled=False)).max()))
         smaller.add(float((gaps - metric(process, gamma / 2, scaled=False)).max()))
-        if gamma < 0.9:  # W₂ has no short cut over plans; skip the slowest third
+        if gamma < 0.9:  # W₂ does not allow iteration over plans: skip the slowest third
             d_second = iterate(Operator(process, gamma, scaled=False, order=2)).distances
             second.add(float((gaps - d_second).max()))
     note = f"with equality for {100 * tight / max(total, 1):.0f} % of the pairs that are apart"

@@ -19,7 +19,7 @@ Singles = NDArray[np.float32]
 
 BLOCK = 64
 THREADS = 2
-MEASURE_EVERY = 4  # looking for the largest change costs a third of an iteration
+MEASURE_EVERY = 4  # finding the largest change takes a third of an iteration
 
 
 def _on_policy_steps(process: TaskProcess) -> tuple[Integers, Singles]:
@@ -36,15 +36,15 @@ def _in_blocks(tasks: int, work: Callable[[int, int], float]) -> float:
 
 
 def _rounding(distances: Singles, c: float) -> float:
-    """What float32 may have cost: one rounding in each application of F, which later ones shrink by c."""
+    """Return a bound of float32's error: one rounding in each application of F, which later ones reduce by c."""
     return float(np.finfo(np.float32).eps * distances.max(initial=0.0) / (1.0 - c))
 
 
 def iterate_blocked(process: TaskProcess, c: float, *, scaled: bool, tolerance: float = 1e-4) -> Metric:
-    """F applied again and again from d = 0, in blocks of rows: two float32 matrices, no more.
+    """Apply F repeatedly from d = 0, in blocks of rows, with two float32 matrices.
 
-    `tolerance` is for what F would still change; the bound on the error also counts float32's rounding. It ends for
-    any tolerance: from 0 upwards rounding is monotone, so that entries stop changing at last.
+    `tolerance` bounds the remaining change; the bound of the error also includes float32's rounding. It terminates for
+    every tolerance: starting at 0 rounding is monotone, so the entries stop changing.
     """
     successor, reward = _on_policy_steps(process)
     weight, c = np.float32(reward_weight(c, scaled)), check_unit_interval("c", c)
@@ -52,7 +52,6 @@ def iterate_blocked(process: TaskProcess, c: float, *, scaled: bool, tolerance: 
     values, kind = np.unique(reward, return_inverse=True)
     gaps = weight * np.abs(values[:, None] - reward)
     now, after = np.zeros((tasks, tasks), np.float32), np.zeros((tasks, tasks), np.float32)
-    changes: list[float] = []
 
     def rows(low: int, high: int) -> float:
         largest, gap = 0.0, np.empty(tasks, np.float32)
@@ -71,15 +70,14 @@ def iterate_blocked(process: TaskProcess, c: float, *, scaled: bool, tolerance: 
         change = _in_blocks(tasks, rows)
         now, after = after, now
         if measure:
-            changes.append(change)
             bound = change * c / (1.0 - c)
             if bound <= tolerance:
-                return Metric(now, bound + _rounding(now, c), iteration, changes=changes)
+                return Metric(now, bound + _rounding(now, c), iteration)
     raise GCBError(f"No fixed point within {ITERATION_LIMIT} iterations; tolerance {tolerance:g} is below rounding.")
 
 
 def by_doubling(process: TaskProcess, c: float, *, scaled: bool, tolerance: float = 1e-4) -> Metric:
-    """The same fixed point in about log2 as many passes: F applied 2n times is F applied n times, twice in a row.
+    """Find the same fixed point in about log2 as many passes: F applied 2n times is F applied n times, twice in a row.
 
     With d_n = F^n(0):  d_2n(i, j) = d_n(i, j) + c^n · d_n(next^n_i, next^n_j).
     """

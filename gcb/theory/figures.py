@@ -26,7 +26,7 @@ GREY = "#8a8a8a"
 def _figure(
     width: float, height: float, columns: int, rows: int = 1, *, square: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """Axes without a box; `square` panels (images, matrices) are packed without gaps."""
+    """Return a figure with axes without a box; `square` panels (images, matrices) are packed without gaps."""
     figure = Figure(figsize=(width, height), dpi=100, layout="compressed" if square else "constrained")
     axes = list(np.asarray(figure.subplots(rows, columns)).reshape(-1))
     for ax in axes:

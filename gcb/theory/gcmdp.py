@@ -2,9 +2,9 @@
 
 ```
 P        [s, a, s']   probability of s' after action a in state s
-goals    [k]          the states that may be asked for, G ⊂ S
+goals    [k]          the states that can be goals, G ⊂ S
 achieved [s', k]      does arriving in s' count as goal k?     default: s' = goals[k]
-policy   [s, k, a]    probability of action a in state s when goal k is asked for
+policy   [s, k, a]    probability of action a in state s for goal k
 a task   (s, k)       one state-goal pair; its index is s * K + k
 ```
 """
@@ -25,17 +25,17 @@ PROBABILITY_TOLERANCE = 1e-8
 
 
 def check_unit_interval(name: str, value: float) -> float:
-    """A discount must lie strictly between 0 and 1: at 1 neither V nor the metric need exist."""
+    """Return a discount; raise an error unless it is strictly between 0 and 1: at 1 there may be no V and no metric."""
     if not 0.0 < float(value) < 1.0:
         raise GCBError(f"{name} is {value}; it must lie strictly between 0 and 1.")
     return float(value)
 
 
 def check_distributions(name: str, array: ArrayLike) -> Floats:
-    """The last axis of `array` must hold probability distributions."""
+    """Return `array` as floats; raise an error unless its last axis holds probability distributions."""
     values = np.asarray(array, dtype=np.float64)
     if not np.isfinite(values).all():
-        raise GCBError(f"{name} holds a value that is not finite; probabilities were expected.")
+        raise GCBError(f"{name} has a value that is not finite; accepted: probabilities.")
     if values.size and values.min() < 0:
         where = tuple(int(index) for index in np.unravel_index(values.argmin(), values.shape))
         raise GCBError(f"{name}{list(where)} is {values.min():g}; a probability cannot be negative.")
@@ -64,7 +64,7 @@ class GCMDP:
     def __post_init__(self) -> None:
         P = np.asarray(self.P, dtype=np.float64)
         if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
-            raise GCBError(f"P has shape {P.shape}; [states, actions, states] was expected, none of them empty.")
+            raise GCBError(f"P has shape {P.shape}; accepted: [states, actions, states], none of them empty.")
         object.__setattr__(self, "P", check_distributions("P", P))
         object.__setattr__(self, "gamma", check_unit_interval("gamma", self.gamma))
         object.__setattr__(self, "goals", self._checked_goals())
@@ -72,13 +72,13 @@ class GCMDP:
         for name, length in (("state_names", self.states), ("action_names", self.actions)):
             given = tuple(getattr(self, name)) or tuple(str(index) for index in range(length))
             if len(given) != length:
-                raise GCBError(f"{name} has {len(given)} entries; {length} were expected.")
+                raise GCBError(f"{name} has {len(given)} entries; accepted: {length}.")
             object.__setattr__(self, name, given)
 
     def _checked_goals(self) -> Integers:
         goals = np.asarray(self.goals)
         if goals.ndim != 1 or not goals.size or not np.issubdtype(goals.dtype, np.integer):
-            raise GCBError(f"goals is {self.goals!r}; a non-empty list of state numbers was expected.")
+            raise GCBError(f"goals is {self.goals!r}; accepted: a non-empty list of state numbers.")
         wrong = goals[(goals < 0) | (goals >= self.states)]
         if wrong.size:
             raise GCBError(f"Goal {wrong[0]} does not exist; states are numbered 0 to {self.states - 1}.")
@@ -90,9 +90,11 @@ class GCMDP:
         achieved = np.asarray(self.achieved, dtype=np.float64)
         expected = (self.states, len(self.goals))
         if achieved.shape != expected:
-            raise GCBError(f"achieved has shape {achieved.shape}; [states, goals] = {expected} was expected.")
+            raise GCBError(f"achieved has shape {achieved.shape}; accepted: [states, goals] = {expected}.")
         if not np.isin(achieved, (0.0, 1.0)).all():
-            raise GCBError("achieved may hold only 0 and 1: a state counts as a goal or it does not.")
+            raise GCBError(
+                "achieved has other values; accepted: only 0 and 1, which is where a state counts as a goal."
+            )
         return achieved
 
     @property
@@ -126,11 +128,11 @@ class GCMDP:
 
 
 def check_policy(mdp: GCMDP, policy: ArrayLike) -> Floats:
-    """A policy π[s, g, a] of this MDP, or an error that says what is wrong with it."""
+    """Return a policy π[s, g, a] as floats; raise an error if it is not one of this MDP."""
     values = np.asarray(policy, dtype=np.float64)
     expected = (mdp.states, len(mdp.goals), mdp.actions)
     if values.shape != expected:
-        raise GCBError(f"The policy has shape {values.shape}; [states, goals, actions] = {expected} was expected.")
+        raise GCBError(f"the policy has shape {values.shape}; accepted: [states, goals, actions] = {expected}.")
     return check_distributions("policy", values)
 
 
@@ -139,12 +141,12 @@ def uniform_policy(mdp: GCMDP) -> Floats:
 
 
 def random_policy(mdp: GCMDP, rng: np.random.Generator) -> Floats:
-    """A random stochastic policy that looks at the goal."""
+    """Return a random stochastic policy that depends on the goal."""
     return rng.dirichlet(np.ones(mdp.actions), size=(mdp.states, len(mdp.goals)))
 
 
 def goal_agnostic_policy(mdp: GCMDP, behaviour: ArrayLike) -> Floats:
-    """Spread a policy over states, [s, a], to every goal: the case that Proposition 4 needs."""
+    """Return a policy over states, [s, a], repeated for every goal: the case that Proposition 4 requires."""
     values = np.asarray(behaviour, dtype=np.float64)
     return check_policy(mdp, np.repeat(values[:, None, :], len(mdp.goals), axis=1))
 
@@ -174,9 +176,9 @@ def optimal_q(P: Floats, R: Floats, gamma: float, tolerance: float = 1e-12) -> F
 
 
 def optimal_policy(mdp: GCMDP, *, ties: str = "first", tie_tolerance: float = 1e-9) -> Floats:
-    """π*(s, g): the first of the best actions, or (`ties="uniform"`) all of them with equal chance."""
+    """Return π*(s, g): the first of the best actions or, with `ties="uniform"`, all of them with equal probability."""
     if ties not in ("first", "uniform"):
-        raise GCBError(f"ties is {ties!r}; 'first' or 'uniform' was expected.")
+        raise GCBError(f"ties is {ties!r}; accepted: 'first' or 'uniform'.")
     Q = np.moveaxis(optimal_q(mdp.P, mdp.R, mdp.gamma), 1, 2)
     best = Q.max(axis=-1, keepdims=True) - Q <= tie_tolerance
     if ties == "uniform":

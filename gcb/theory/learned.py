@@ -1,14 +1,15 @@
-"""Learned against exact: φ and ψ trained with the agent's own losses on a grid world, beside the metric they aim at."""
+"""Learned against exact: φ and ψ trained with the agent's own losses on a grid world, and the exact metric."""
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from gcb.models.losses import Norm, distance, phi_loss, psi_loss
+from gcb.models.config import Norm
+from gcb.models.losses import distance, phi_loss, psi_loss
+from gcb.models.networks import make_target, mlp, soft_update
 from gcb.theory.builders import grid_world
 from gcb.theory.check_arithmetic import best_psi
 from gcb.theory.gcmdp import GCMDP, Floats, Integers, optimal_policy
@@ -17,13 +18,14 @@ from gcb.theory.process import TaskProcess, on_policy
 from gcb.theory.verdicts import Tally, Verdict
 
 PSI_LEARNING_RATE = 2e-3
+WIDTHS = (128, 128, 64)  # of the layers of φ and ψ
 MOST_PAIRS = 20_000
 PLAN = (".....", ".##..", "...#.", ".#...", ".....")
 
 
 @dataclass(frozen=True)
 class Objective:
-    """One way to train φ: the norms of Eq. (phi_loss) and what stands around them."""
+    """One way to train φ: the norms of Eq. (phi_loss), the network and the optimizer's settings."""
 
     name: str
     left_norm: Norm
@@ -33,12 +35,12 @@ class Objective:
     layer_norm: bool = False
     """A LayerNorm on φ's output, as the paper's encoder has."""
     tau: float = 1.0
-    """How fast φ̄ follows φ; 1 is the paper's plain stop-gradient."""
+    """Rate at which φ̄ follows φ, per step; 1 is the paper's stop-gradient."""
     action_weight: float = 0.0
     learning_rate: float = 2e-2
-    """Of φ; it falls to 0 in a line."""
+    """Learning rate of φ, which decays linearly to 0."""
     learns: bool = False
-    """Did it come within 20 % of the metric when this was written? Measured, not derived: no theory says so."""
+    """Whether φ is expected to come within 20 % of the metric; this is a measurement, not derived from theory."""
 
 
 PAPER = Objective("paper: ℓ1 left, ℓ2 right, LayerNorm", "l1", "l2", scaled=False, layer_norm=True)
@@ -49,7 +51,7 @@ ONE_NORM_EMA = Objective("one norm, EMA target", "mean_l1", "mean_l1", True, tau
 WITH_ACTIONS = replace(ONE_NORM_EMA, name="one norm, EMA target, |π − π′|", action_weight=1.0)
 LOW_RATE = replace(WITH_ACTIONS, name="the same at a twentieth of the learning rate", learning_rate=1e-3, learns=False)
 OBJECTIVES = (PAPER, MIXED, MIXED_EMA, ONE_NORM, ONE_NORM_EMA, WITH_ACTIONS, LOW_RATE)
-"""From the paper's objective to the learner's: norm alone, target alone, both; and then too low a learning rate."""
+"""From the paper's objective to the learner's: norm alone, target alone, both; and a learning rate that is too low."""
 
 
 @dataclass
@@ -60,7 +62,7 @@ class Curve:
     compared: tuple[Integers, Integers]
     """The pairs of tasks that are measured."""
     exact: Floats
-    """The metric that the objective aims at, one entry for each pair of tasks compared."""
+    """The exact metric of the objective, one entry for each pair of tasks compared."""
     learned: Floats
     """||φ_i - φ_j|| at the end, for the same pairs."""
     steps: list[int] = field(default_factory=list)
@@ -75,18 +77,13 @@ class Curve:
     best_unexplained: float = 1.0
     """The same at the end for the best ψ there is, given the φ that was learned."""
     effective_discount: float = 0.0
-    """c times (right norm / left norm) of the learned differences: the discount that the norms make of c."""
+    """c times (right norm / left norm) of the learned differences: the discount that results from the norms."""
     effective_correlation: float = 0.0
     """Correlation with the exact metric of that discount."""
 
 
-def _network(inputs: int, width: int, outputs: int, layer_norm: bool) -> nn.Sequential:
-    layers = [nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)]
-    return nn.Sequential(*layers, *([nn.LayerNorm(outputs)] if layer_norm else []))
-
-
 class Learner:
-    """φ and ψ on one-hot states and goals of one MDP, under π*; the goal-conditioned transitions are all known."""
+    """Trains φ and ψ on one-hot states and goals of one MDP, on all transitions of π*."""
 
     def __init__(
         self, mdp: GCMDP, process: TaskProcess, objective: Objective, *, c: float, steps: int, seed: int
@@ -104,12 +101,12 @@ class Learner:
         self.policy = torch.from_numpy(process.policy).float()
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.phi = _network(2 * mdp.states, 128, 64, objective.layer_norm)
-            self.psi = _network(mdp.states, 128, 64, False)
-        self.target = deepcopy(self.phi).requires_grad_(False)
+            self.phi = mlp([2 * mdp.states, *WIDTHS], final_norm=objective.layer_norm)
+            self.psi = mlp([mdp.states, *WIDTHS])
+        self.target = make_target(self.phi)
         groups = [(self.phi, objective.learning_rate), (self.psi, PSI_LEARNING_RATE)]
-        self.optimiser = torch.optim.Adam([{"params": net.parameters(), "lr": rate} for net, rate in groups])
-        self.schedule = torch.optim.lr_scheduler.LinearLR(self.optimiser, 1.0, 0.0, total_iters=steps + 1)
+        self.optimizer = torch.optim.Adam([{"params": net.parameters(), "lr": rate} for net, rate in groups])
+        self.schedule = torch.optim.lr_scheduler.LinearLR(self.optimizer, 1.0, 0.0, total_iters=steps + 1)
 
     def step(self, batch: int = 256) -> None:
         """One step of Algorithm 1 without the policy: L_φ on a permuted batch, L_ψ on the batch."""
@@ -127,13 +124,11 @@ class Learner:
             reward_weight=reward_weight(self.c, self.objective.scaled),
             policy_distance=self._policy_distance(tasks, permutation),
         )
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         (loss + self._psi_loss(phi, tasks)[0]).backward()
-        self.optimiser.step()
+        self.optimizer.step()
         self.schedule.step()
-        with torch.no_grad():
-            for slow, fast in zip(self.target.parameters(), self.phi.parameters(), strict=True):
-                slow.lerp_(fast, self.objective.tau)
+        soft_update(self.target, self.phi, self.objective.tau)
 
     def _policy_distance(self, tasks: Tensor, permutation: Tensor) -> Tensor | None:
         """The action term: `action_weight` times the total-variation distance of the two policies."""
@@ -203,7 +198,7 @@ def train(
 
 
 def check_learned(curve: Curve) -> Verdict:
-    """Does ||φ_i - φ_j|| end within 20 % of the exact distance?"""
+    """Check whether ||φ_i - φ_j|| comes within 20 % of the exact distance."""
     claim = f"φ learns the exact metric to 20 %: {curve.objective.name}"
     tally = Tally("Eq. (phi_loss)", claim, expected=curve.objective.learns, tolerance=0.2)
     tally.add(curve.error[-1])

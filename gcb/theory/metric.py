@@ -5,7 +5,7 @@ marginals and slightly different costs, so a plan is kept until some cycle of re
 checked for all problems at once, and only those that fail are solved again.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,8 @@ from gcb.errors import GCBError
 from gcb.theory.gcmdp import Floats, check_unit_interval
 from gcb.theory.process import TaskProcess, bisimulation_classes, quotient
 
-ROUNDING = 1e-12  # a cycle must save more than this to count
-NO_MASS = 1e-14  # the solver's rounding, not a route
+ROUNDING = 1e-12  # smaller savings of a cycle are rounding errors
+NO_MASS = 1e-14  # smaller entries of a plan are rounding errors of the solver
 
 
 def _solver():
@@ -51,9 +51,9 @@ class Transport:
         self.plans = mu[:, :, None] * nu[:, None, :]
         """The current plan of each problem, [n, b, b]; at first the independent coupling."""
         self.open = ((mu > 0).sum(axis=1) > 1) & ((nu > 0).sum(axis=1) > 1)
-        """Problems with a choice: from or to a point mass there is one plan only, already held."""
+        """Problems with more than one plan: from or to a point mass there is only the independent coupling."""
         self.solved = 0
-        """How many problems were given to the solver so far."""
+        """Number of problems solved so far."""
 
     def __call__(self, costs: Floats) -> Floats:
         """The Wasserstein distances [n] for costs [n, b, b]; `plans` then holds optimal plans."""
@@ -91,23 +91,19 @@ def reward_weight(c: float, scaled: bool) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """A fixed point of F, with what it took to find it."""
+    """A fixed point of F, with a bound of its error and the number of iterations."""
 
     distances: NDArray[np.floating]
     """d(s_i, g_i; s_j, g_j) as [i, j]."""
     error_bound: float
     """No entry is further than this from the true fixed point: ||F(d) - d|| / (1 - c)."""
     iterations: int
-    transport_problems: int = 0
-    """How many optimal-transport problems went to the solver."""
-    changes: list[float] = field(default_factory=list)
-    """The largest change of an entry in each iteration."""
 
 
 class Operator:
     """F(d)(i, j) = weight · |R_i - R_j| + c · W(d)(P_i, P_j), Proposition 1, for one process and one c.
 
-    With all actions, the largest of that over the actions, as for bisimulation metrics before policies came in.
+    With all actions it is the largest of these values over the actions, as in bisimulation metrics without a policy.
     `order=2` takes the 2-Wasserstein distance that Eq. (gcbm) writes. `action_weight` adds action_weight times the
     total-variation distance of the two policies' actions, as policy-similarity metrics do; it is scaled like
     the reward.
@@ -118,7 +114,7 @@ class Operator:
     ) -> None:
         self.process, self.c, self.order = process, check_unit_interval("c", c), order
         if order not in (1, 2):
-            raise GCBError(f"order is {order}; the 1- and the 2-Wasserstein distance are known.")
+            raise GCBError(f"order is {order}; accepted: 1 or 2, for the 1- or the 2-Wasserstein distance.")
         self.first, self.second = np.triu_indices(process.tasks, 1)
         base = np.abs(process.rewards[:, self.first] - process.rewards[:, self.second])
         if action_weight:
@@ -128,10 +124,6 @@ class Operator:
             base = base + action_weight * gap
         self.base = reward_weight(c, scaled) * base
         self.transports = [Transport(weights[self.first], weights[self.second]) for weights in process.weights]
-
-    @property
-    def solved(self) -> int:
-        return sum(transport.solved for transport in self.transports)
 
     def __call__(self, distances: Floats) -> Floats:
         """F(d) for a symmetric d [i, j] with a zero diagonal."""
@@ -149,7 +141,7 @@ class Operator:
         return distances
 
     def fixed_point_of_plans(self, tolerance: float) -> Floats:
-        """The fixed point of F when every transport plan is held at its present one (order 1 only)."""
+        """Return the fixed point of F with the current transport plans held fixed (order 1 only)."""
         number = np.full((self.process.tasks,) * 2, -1)
         number[self.first, self.second] = number[self.second, self.first] = np.arange(len(self.first))
         matrices = []
@@ -175,33 +167,30 @@ def iterate(operator: Operator, *, start: Floats | None = None, tolerance: float
     tasks = operator.process.tasks
     distances = np.zeros((tasks, tasks)) if start is None else np.asarray(start, dtype=np.float64)
     if distances.shape != (tasks, tasks):
-        raise GCBError(f"The start has shape {distances.shape}; {(tasks, tasks)} was expected.")
-    changes: list[float] = []
+        raise GCBError(f"the start has shape {distances.shape}; accepted: {(tasks, tasks)}.")
     for iteration in range(1, ITERATION_LIMIT + 1):
         updated = operator(distances)
-        changes.append(float(np.abs(updated - distances).max()))
+        change = float(np.abs(updated - distances).max())
         distances = updated
-        bound = changes[-1] * operator.c / (1.0 - operator.c)
+        bound = change * operator.c / (1.0 - operator.c)
         if bound <= tolerance:
-            return Metric(distances, bound, iteration, operator.solved, changes)
+            return Metric(distances, bound, iteration)
     raise GCBError(f"No fixed point within {ITERATION_LIMIT} iterations; tolerance {tolerance:g} is below rounding.")
 
 
 def improve_plans(operator: Operator, *, tolerance: float = 1e-9) -> Metric:
     """The same fixed point in a few rounds: policy iteration over transport plans.
 
-    Each round solves the linear fixed point for the plans at hand, then lets F choose better plans. The distances
-    can only fall, and the plans are finitely many; the result is accepted on F's own residual.
+    Each round solves the linear fixed point for the current plans, then F chooses better plans. The distances can only
+    decrease, and there are finitely many plans; the result is accepted by the residual of F.
     """
     if operator.order != 1:
         raise GCBError("Policy iteration over plans needs order 1; use iterate() for the 2-Wasserstein distance.")
-    changes: list[float] = []
     for iteration in range(1, ITERATION_LIMIT + 1):
         distances = operator.fixed_point_of_plans(tolerance / 4)
-        changes.append(float(np.abs(operator(distances) - distances).max()))
-        bound = changes[-1] / (1.0 - operator.c)
+        bound = float(np.abs(operator(distances) - distances).max()) / (1.0 - operator.c)
         if bound <= tolerance:
-            return Metric(distances, bound, iteration, operator.solved, changes)
+            return Metric(distances, bound, iteration)
     raise GCBError(f"No fixed point within {ITERATION_LIMIT} rounds; tolerance {tolerance:g} is below rounding.")
 
 
@@ -219,7 +208,7 @@ def metric(
 
 
 def sampled_metric(process: TaskProcess, c: float, *, scaled: bool, tolerance: float = 1e-9) -> Floats:
-    """What Eq. (phi_loss) averages to when each pair of tasks samples its successors and rewards independently.
+    """Return the fixed point of Eq. (phi_loss) if each pair of tasks samples its successors and rewards independently.
 
     The expectation over independent samples replaces the cheapest coupling, and E|r_i - r_j| of two Bernoulli
     rewards replaces |R_i - R_j|. In stochastic MDPs a task is then at a positive distance from itself.

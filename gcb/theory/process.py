@@ -11,7 +11,7 @@ from gcb.theory.gcmdp import GCMDP, Floats, Integers, check_policy
 
 @dataclass(frozen=True, eq=False)
 class TaskProcess:
-    """What one step does to each task: M reward-and-successor rows for each of N tasks.
+    """The outcome of one step from each task: M rows of reward and successors for each of N tasks.
 
     On-policy M = 1, the policy's own step; with all actions M = A. Successor lists are padded to the longest
     support with weight 0.

@@ -23,7 +23,7 @@ from gcb.theory import (
     scaling,
 )
 from gcb.theory.verdicts import Verdict, save
-from gcb.utils.files import explain_os_errors
+from gcb.utils.os_errors import explain_os_errors
 from gcb.utils.progress import Progress
 
 Section = tuple[list[Verdict], Any]
@@ -166,11 +166,11 @@ def run(
 ) -> list[Verdict]:
     """Check every claim, write verdicts.md, verdicts.json and the figures to `out_dir`, and return the verdicts.
 
-    About 120 processor seconds in two processes; `quick` takes fewer MDPs and steps, in one process.
+    It takes about 120 CPU seconds in two processes; `quick` uses fewer MDPs and steps, in one process.
     """
     size, workers = (QUICK if quick else FULL), workers or (1 if quick else 2)
     if workers < 1:
-        raise GCBError(f"workers is {workers}; at least 1 was expected.")
+        raise GCBError(f"workers is {workers}; it must be at least 1.")
     out_dir = Path(out_dir)
     with explain_os_errors(out_dir):
         out_dir.mkdir(parents=True, exist_ok=True)

@@ -27,9 +27,9 @@ class Timing:
     method: str
     pairs: int
     seconds: float
-    """By the clock."""
+    """Wall-clock seconds."""
     cpu_seconds: float
-    """Of all threads."""
+    """CPU seconds of all threads."""
     iterations: int
 
 
@@ -69,7 +69,7 @@ def deterministic_timings(
 
 def stochastic_timings(goals: Sequence[int] = STOCHASTIC_GOALS) -> list[Timing]:
     """A slippery grid of 21 cells with walls under π*: 21 pairs for each goal."""
-    wasserstein(np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1.0 - np.eye(2))  # the solver's import is not its time
+    wasserstein(np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1.0 - np.eye(2))  # so that the solver's import is not timed
     timings = []
     for number in goals:
         mdp = grid_world(WALLED, slip=0.2, gamma=DISCOUNT, goals=range(number))

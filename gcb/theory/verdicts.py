@@ -1,4 +1,4 @@
-"""What a check found, and how a list of such findings is written down."""
+"""Verdicts: the results of the checks, and how they are written to files."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,21 +9,19 @@ from gcb.utils.files import write_atomically, write_json
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim, tried on many MDPs (or tasks, or starts)."""
+    """One claim, checked on many MDPs (or tasks, or starts)."""
 
     source: str
-    """Where the claim stands in the paper."""
+    """Place of the claim in the paper."""
     claim: str
     expected: bool
-    """Ought it to hold, by the corrected theory? False for what the text says and a counter-example refutes.
-
-    For what is learned there is no theory: there it says what was measured when the check was written.
-    """
+    """Whether the claim should hold according to the corrected theory; false for claims of the text with a
+    counterexample. For what is learned there is no theory, and this is what was measured when the check was written."""
     violations: int
-    """In how many of the cases it failed."""
+    """Number of cases in which it failed."""
     cases: int
     largest_violation: float
-    """By how much it failed at worst; at or below `tolerance` it is rounding."""
+    """The largest violation; up to `tolerance` it counts as rounding."""
     tolerance: float
     note: str = ""
 
@@ -37,7 +35,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """ "holds" or "fails", with an exclamation mark when that is a surprise."""
+        """ "holds" or "fails", with an exclamation mark if it is unexpected."""
         return ("holds" if self.holds else "fails") + ("" if self.as_expected else " (!)")
 
 
@@ -53,7 +51,7 @@ class Tally:
 
     @property
     def found(self) -> bool:
-        """Has a violation turned up yet?"""
+        """Whether a violation has been found."""
         return any(gap > self.tolerance for gap in self.gaps)
 
     def verdict(self, note: str = "") -> Verdict:

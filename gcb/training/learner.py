@@ -76,7 +76,7 @@ class Learner:
             output = self.method.compute_loss(batch)
         transition = Transition(
             actor_inputs=_as_float(output.actor_inputs),
-            inputs=_as_float(output.critic_inputs),
+            critic_inputs=_as_float(output.critic_inputs),
             next_inputs=_as_float(output.next_inputs),
             action=batch.action,
             final=batch.final,

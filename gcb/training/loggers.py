@@ -1,4 +1,4 @@
-"""Loggers of a run's metrics: metrics.jsonl always, TensorBoard and Weights & Biases if asked for."""
+"""Loggers of a run's metrics: metrics.jsonl always, TensorBoard and Weights & Biases on request."""
 
 import json
 import math
@@ -12,7 +12,9 @@ from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig
 from gcb.runs.run_dir import METRICS, Run
 from gcb.utils.dataclass_io import to_dict
-from gcb.utils.files import explain_os_errors, sync, write_atomically
+from gcb.utils.files import sync, write_atomically
+from gcb.utils.os_errors import explain_os_errors, explain_read_errors
+from gcb.utils.text_files import parse_json
 
 KEPT = "The last checkpoint is kept; free some space and run the same command again to resume"
 
@@ -62,15 +64,13 @@ def read_metrics(run_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
     """Return the lines of a file with the rows they hold, without a last line that is incomplete."""
-    try:
+    with explain_read_errors(path):
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    except OSError as error:
-        raise GCBError(f"{path} could not be read: {error.strerror}") from error
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
-            row = json.loads(line)
-        except ValueError:
+            row = parse_json(line)
+        except (ValueError, RecursionError):
             row = None
         if line.endswith(b"\n") and isinstance(row, dict) and isinstance(row.get("step"), int) and _is_numeric(row):
             rows.append((line, row))
@@ -80,7 +80,7 @@ def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
 
 
 def _is_numeric(row: Mapping[str, Any]) -> bool:
-    return all(value is None or isinstance(value, (int, float)) for value in row.values())
+    return all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in row.values())
 
 
 class TensorBoard:

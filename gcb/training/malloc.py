@@ -10,8 +10,8 @@ TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
 def keep_freed_memory() -> bool:
     """Configure glibc not to return large blocks to the operating system; return whether that was possible.
 
-    By default glibc maps every block of more than 32 MB anew, and the kernel clears it page by page: a measured quarter
-    of the time of a training step on a CPU. Affects the whole process; its peak memory stays the same.
+    By default glibc maps every block of more than 32 MB again, and the kernel clears it page by page, which takes a
+    quarter of a training step on a CPU. Affects the whole process; its peak memory stays the same.
     """
     if sys.platform != "linux":
         return False

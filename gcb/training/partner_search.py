@@ -16,13 +16,13 @@ from gcb.runs.config import TrainConfig
 CHUNK = 256
 """Episodes that are embedded at once."""
 STAGES = (0.0, 0.5, 0.75, 0.95)
-"""Where along an episode its states are compared, as fractions of its length: towards the end the task shows best."""
+"""States of an episode that are compared, as fractions of its length; the task shows best towards the end."""
 PIXEL_CELLS = 16
 """Images are averaged over a grid of this many cells per side before their pixels are compared."""
 
 
 class PartnerSearch:
-    """Decides when partners are searched for and finds them, as a method's `PartnerConfig` says.
+    """Decides when to search partners and finds them, according to a method's `PartnerConfig`.
 
     It depends only on the weights, the seed and the step, so that a resumed run and every process of a distributed one
     find the same partners.
@@ -33,7 +33,7 @@ class PartnerSearch:
         self.config = method.partners
         self._start = 0 if self.config is None else round(self.config.start * config.steps)
         self._steps = config.steps
-        # Sampled goals that are not an episode's own have no place in the table.
+        # The table of partners refers to episodes with their own goals only.
         self._possible = self.config is not None and config.goals.p_original > 0 and len(sampler.episodes) > 1
 
     def is_due(self, step: int) -> bool:
@@ -66,7 +66,7 @@ class PartnerSearch:
         return self.config.max_hops**learned
 
     def _phi(self, episodes: np.ndarray) -> np.ndarray:
-        """Return φ(s, g) at several states along each episode, side by side."""
+        """Return φ(s, g) at several states along each episode, concatenated."""
         was_training = self._method.training
         self._method.eval()
         goal = torch.from_numpy(self._sampler.goals_of(episodes)).to(self._device)

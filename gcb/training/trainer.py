@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,10 @@ from gcb.data.augment import Augmenter
 from gcb.errors import GCBError
 from gcb.runs.config import TrainConfig
 from gcb.runs.dataset_record import DatasetRecord, record_dataset, shapes_of
-from gcb.runs.run_dir import Run, open_or_create, run_exists
+from gcb.runs.extension import extend as extend_run
+from gcb.runs.extension import extends
+from gcb.runs.run_dir import RECORD, Run, open_or_create, run_exists
+from gcb.training.clock import TrainingClock
 from gcb.training.collapse import CollapseAlarm, representation_metrics
 from gcb.training.distributed import SINGLE, Distributed, config_for_processes, join_processes
 from gcb.training.learner import Learner, lr_multiplier
@@ -30,11 +32,15 @@ from gcb.training.loggers import Logger, check_extras, open_loggers
 from gcb.training.loss_monitor import LossMonitor
 from gcb.training.malloc import keep_freed_memory
 from gcb.training.partner_search import PartnerSearch, partners_from_tensors, partners_to_tensors
-from gcb.utils.files import directory_lock, explain_os_errors
+from gcb.utils.dataclass_io import check_interval
+from gcb.utils.files import directory_lock
+from gcb.utils.os_errors import explain_os_errors
 from gcb.utils.progress import Progress
 
 PROGRESS_LOSSES = ("representation_loss", "critic_loss", "value_loss", "actor_loss")
 """Losses shown by the progress bar; metrics.jsonl has every metric."""
+THREADS_PER_CORE = 4
+"""More threads than this would only wait for each other."""
 OnCheckpoint = Callable[[Agent, int], Mapping[str, float]]
 
 
@@ -57,11 +63,13 @@ def train(
     *,
     quiet: bool = False,
     on_checkpoint: OnCheckpoint | None = None,
+    extend: bool = False,
 ) -> TrainResult:
     """Train an agent in the directory `out`, or resume from its last checkpoint; return at once if it is finished.
 
     A resumed run matches an uninterrupted one bit for bit on a CPU. `on_checkpoint(agent, step)` is called after every
-    checkpoint; the metrics it returns are logged. Processes started by torchrun train the run together: see
+    checkpoint; the metrics it returns are logged. With `extend`, a finished run is trained further if `config` has more
+    steps and is otherwise the run's (`gcb.runs.extension`). Processes started by torchrun train the run together: see
     `gcb.training.distributed`.
     """
     check_extras(config)
@@ -69,13 +77,13 @@ def train(
     config = config_for_processes(config, distributed.size)
     dataset = data if isinstance(data, Dataset) else open_dataset(data, preload=config.preload)
     path, record = Path(out), record_dataset(dataset)
-    if done := distributed.broadcast_from_main(lambda: _finished(path) if run_exists(path, config, record) else None):
+    if done := distributed.broadcast_from_main(lambda: _finished_before(path, config, record, extend)):
         return done
     with torch.random.fork_rng(), _num_threads(config.threads), ExitStack() as stack:
         # Fail early: everything that can be refused is checked before the run directory is created.
         trainer = Trainer(config, dataset, device, distributed)
-        distributed.broadcast_from_main(lambda: dataset.path and dataset.verify())
-        if done := distributed.broadcast_from_main(lambda: _lock_run_dir(path, config, record, stack)):
+        distributed.broadcast_from_main(lambda: _check_data(dataset))
+        if done := distributed.broadcast_from_main(lambda: _lock_run_dir(path, config, record, stack, extend)):
             return done
         run = Run(path)
         start_step = trainer.resume(run)
@@ -88,18 +96,42 @@ def train(
     return TrainResult(path, trainer.step, trainer.clock(), start_step)
 
 
-def _lock_run_dir(path: Path, config: TrainConfig[Any], record: DatasetRecord, stack: ExitStack) -> TrainResult | None:
+def _check_data(dataset: Dataset) -> None:
+    """Raise an error if a file is damaged, or holds numbers that are not finite or out of range."""
+    if dataset.path is not None:
+        dataset.verify()
+    dataset.check_values()
+
+
+def _finished_before(path: Path, config: TrainConfig[Any], record: DatasetRecord, extend: bool) -> TrainResult | None:
+    """Return a result if the directory holds this run and it is finished; raise an error if it holds another one."""
+    if extend and _is_extension(path, config):
+        return None
+    return _finished(path) if run_exists(path, config, record, extended=extend) else None
+
+
+def _lock_run_dir(
+    path: Path, config: TrainConfig[Any], record: DatasetRecord, stack: ExitStack, extend: bool
+) -> TrainResult | None:
     """Create the run directory if needed and lock it until `stack` closes; return a result if it is finished."""
     with explain_os_errors(path):
         path.mkdir(parents=True, exist_ok=True)
     stack.enter_context(directory_lock(path))
-    open_or_create(path, config, record)
+    if extend and _is_extension(path, config):
+        run_exists(path, Run(path).config, record, extended=True)  # raises an error if the data differ
+        extend_run(Run(path), config)
+    open_or_create(path, config, record, extended=extend)
     return _finished(path)  # another process may have finished it before this one got the lock
 
 
+def _is_extension(path: Path, config: TrainConfig[Any]) -> bool:
+    return (path / RECORD).is_file() and extends(Run(path), config)
+
+
 def _finished(path: Path) -> TrainResult | None:
-    checkpoint = Run(path).checkpoint()
-    if checkpoint is None or not checkpoint.finished:
+    run = Run(path)
+    checkpoint = run.checkpoint()
+    if checkpoint is None or not checkpoint.finished or checkpoint.step in run.extended_from:
         return None
     return TrainResult(path, checkpoint.step, checkpoint.seconds, checkpoint.step)
 
@@ -150,7 +182,7 @@ class Trainer:
     def run(
         self, loggers: list[Logger], stop: threading.Event, on_checkpoint: OnCheckpoint | None, quiet: bool
     ) -> None:
-        """Train until the steps or the minutes are over; once `stop` is set, write a checkpoint and raise."""
+        """Train until the steps or the minutes are used up; once `stop` is set, write a checkpoint and raise."""
         config, finished = self.config, False
         with Progress(f"training {config.method}", config.steps, start=self.step, quiet=quiet, clock=self.clock) as bar:
             while not finished:
@@ -241,27 +273,9 @@ class Trainer:
             raise GCBError(f"the checkpoint in {self.run_dir.path} does not fit its configuration: {reason}") from error
 
 
-class TrainingClock:
-    """Counts training time in seconds, continuing from `seconds` of earlier calls."""
-
-    def __init__(self, seconds: float) -> None:
-        self._start = time.monotonic() - seconds
-
-    def __call__(self) -> float:
-        return time.monotonic() - self._start
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Do not count the time in this block."""
-        now = time.monotonic()
-        try:
-            yield
-        finally:
-            self._start += time.monotonic() - now
-
-
 @contextmanager
 def _num_threads(count: int | None) -> Iterator[None]:
+    check_interval("threads", count, f"[1, {THREADS_PER_CORE * (os.cpu_count() or 1)}]")
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:

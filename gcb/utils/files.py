@@ -1,5 +1,6 @@
 """Files and directories that are written completely or not at all, and locks."""
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -10,9 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-import yaml
-
 from gcb.errors import GCBError
+from gcb.utils.os_errors import explain_os_errors
 
 CHUNK = 1 << 20
 
@@ -24,6 +24,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Its content is on disk before it is renamed, so that a power cut leaves either the old file or the new one.
     """
     path = Path(path)
+    if not path.name:  # "." or "/"
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as handle:
@@ -42,29 +44,24 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         handle.write(content)
 
 
+@contextmanager
+def output_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file that the user asked for, like `atomic_file`, in a directory that is created if needed."""
+    with explain_os_errors(path):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as handle:
+            yield handle
+
+
+def write_output(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a small file that the user asked for, creating its directory if needed."""
+    with output_file(path) as handle:
+        handle.write(content)
+
+
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write a value as JSON with sorted keys: equal values give equal bytes."""
     write_atomically(path, (json.dumps(value, allow_nan=False, indent=1, sort_keys=True) + "\n").encode())
-
-
-def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file."""
-    try:
-        return json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise GCBError(f"{path} could not be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise GCBError(f"{path} is not readable JSON ({error}): it is damaged, or was not written by gcb") from error
-
-
-def read_yaml(path: str | os.PathLike[str]) -> Any:
-    """Read the plain values of a YAML file; tags that would execute code are refused."""
-    try:
-        return yaml.safe_load(Path(path).read_bytes())
-    except OSError as error:
-        raise GCBError(f"{path} could not be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise GCBError(f"{path} is not plain YAML: {' '.join(str(error).split())}") from error
 
 
 def sync(handle: IO[bytes]) -> None:
@@ -149,15 +146,6 @@ def _try_lock(lock: Path) -> int | None:
         raise
     os.close(descriptor)
     return None
-
-
-@contextmanager
-def explain_os_errors(what: str | os.PathLike[str], advice: str = "Nothing was kept") -> Iterator[None]:
-    """Turn an OSError on writing, such as a full disk or a missing permission, into a `GCBError`."""
-    try:
-        yield
-    except OSError as error:
-        raise GCBError(f"{what} could not be written: {error.strerror or error}. {advice}") from error
 
 
 @contextmanager

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-import av
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from gcb.errors import GCBError
-from gcb.utils.files import atomic_file, explain_os_errors, write_atomically
+from gcb.utils.files import output_file, write_output
 
 LABEL_HEIGHT = 14
 
@@ -20,9 +19,7 @@ def write_png(path: str | Path, image: np.ndarray) -> None:
     """Write a uint8 (H, W, 3) image atomically, creating the directory if needed."""
     path, buffer = Path(path), io.BytesIO()
     Image.fromarray(image).save(buffer, "PNG", optimize=True)
-    with explain_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, buffer.getvalue())
+    write_output(path, buffer.getvalue())
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], fps: float) -> None:
@@ -37,10 +34,8 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], fps: float) -> N
     first = next(remaining, None)
     if first is None:
         raise GCBError(f"There are no frames to write to {str(path)!r}.")
-    with explain_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as handle:
-            writers[path.suffix.lower()](handle.name, first, remaining, fps)
+    with output_file(path) as handle:
+        writers[path.suffix.lower()](handle.name, first, remaining, fps)
 
 
 def _checked(frames: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
@@ -57,6 +52,8 @@ def _checked(frames: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _write_mp4(path: str, first: np.ndarray, remaining: Iterator[np.ndarray], fps: float) -> None:
+    import av  # here because it takes long to load, and most uses of this module write no video
+
     height, width = first.shape[:2]
     # yuv420p, the pixel format that every browser decodes, needs an even width and height.
     padding = ((0, height % 2), (0, width % 2), (0, 0))

@@ -27,11 +27,11 @@ class Progress:
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`start` is what earlier sessions have done: it does not count towards the rate."""
+        """`start` is the work done by earlier sessions, which does not count towards the rate."""
         self.label, self.total, self.unit = label, total, unit
         self.start, self.done = start, start
-        self.quiet, self.every = quiet, every
         self.stream = stream if stream is not None else sys.stderr
+        self.quiet, self.every = quiet or self.stream is None, every  # Python has no stderr if it was closed
         self.clock = clock
         self.metrics: dict[str, float] = {}
         self._began = self._last_line = clock()
@@ -62,7 +62,7 @@ class Progress:
             self._write_line()
 
     def status(self) -> str:
-        """Return what is done, the rate, the time left (or taken, at the end) and the latest metrics, as one line."""
+        """Return one line with the progress, the rate, the time left (or taken, at the end) and the latest metrics."""
         elapsed = self.clock() - self._began
         rate = (self.done - self.start) / elapsed if elapsed > 0 else 0.0
         parts = [f"{self.done:,}/{self.total:,} {self.unit}"]
@@ -78,8 +78,11 @@ class Progress:
     def _write_line(self) -> None:
         self._last_line, self._written = self.clock(), self.done
         percent = 100 * self.done // max(self.total, 1)
-        self.stream.write(f"{self.label} {percent:3d} %  {self.status()}\n")
-        self.stream.flush()
+        try:
+            self.stream.write(f"{self.label} {percent:3d} %  {self.status()}\n")
+            self.stream.flush()
+        except (OSError, ValueError):  # the stream is closed: continue without output
+            self.quiet = True
 
     def _open_bar(self) -> None:
         # Imported here because most uses of the package never show a bar.

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from gcb.errors import GCBError, lookup
+from gcb.errors import lookup
+from gcb.utils.dataclass_io import SEED, check_interval
 
 STREAMS = {"train": 0, "eval": 1}
 
 
 def _sequence(stream: str, seed: int, index: int) -> np.random.SeedSequence:
-    if seed < 0 or index < 0:
-        raise GCBError(f"seed is {seed} and the episode's index {index}; both must be at least 0")
+    check_interval("seed", seed, SEED)
+    check_interval("the episode's index", index, "[0, inf)")
     return np.random.SeedSequence([seed, index, lookup(STREAMS, stream, "stream of seeds")])
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,10 @@ class Rate:
         middle = (rate + spread / 2) / (1 + spread)
         half = Z95 / (1 + spread) * math.sqrt(rate * (1 - rate) / self.trials + spread / (4 * self.trials))
         return max(0.0, middle - half), min(1.0, middle + half)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rate as JSON values, as in eval.json."""
+        return {"rate": self.value, "interval": list(self.interval), "successes": self.successes, "of": self.trials}
 
     def __str__(self) -> str:
         low, high = self.interval

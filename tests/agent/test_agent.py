@@ -22,7 +22,7 @@ from gcb.methods import Shapes
 from gcb.models.networks import ImageTrunk
 from gcb.runs.run_dir import CHECKPOINT, RECORD
 from gcb.training.trainer import train
-from gcb.utils.files import read_json
+from gcb.utils.text_files import read_json
 
 SHAPES = Shapes((32, 32, 3), 2)
 
@@ -173,21 +173,14 @@ def test_done_is_the_probability_of_the_policy_that_is_given_the_task() -> None:
 
 
 def test_a_task_is_declared_done_by_the_mean_of_the_last_estimates() -> None:
-    monitor, estimates = DoneMonitor(), [0.9, 0.9, 0.0, 0.3, 0.3, 0.9, 0.1]
-    assert (DONE_WINDOW, DONE_THRESHOLD) == (3, 0.5)
-    # Never before three steps. The means are then .6, .4, .2, .5 and .43.
-    assert [bool(monitor.update(np.asarray(done))) for done in estimates] == [
-        False,
-        False,
-        True,
-        False,
-        False,
-        True,
-        False,
-    ]
+    assert (DONE_WINDOW, DONE_THRESHOLD) == (10, 0.35)
+    monitor, estimates = DoneMonitor(), [0.8] * 5 + [0.0] * 6 + [0.8] * 2
+    declared = [bool(monitor.update(np.asarray(done))) for done in estimates]
+    # Never before ten steps. The means are then .40, .32, .32 and .32.
+    assert declared == [False] * 9 + [True, False, False, False]
     batch = DoneMonitor()
-    declared = [batch.update(np.array(done)).tolist() for done in ([0.5, 1.0], [0.5, 0.0], [0.5, 0.0])]
-    assert declared == [[False, False], [False, False], [True, False]]
+    declared = [batch.update(np.array([0.5, step < 3])).tolist() for step in range(10)]
+    assert declared == [[False, False]] * 9 + [[True, False]]
 
 
 @pytest.mark.parametrize(("method", "only_now"), [("gcb", True), ("pixel", True), ("cta", True), ("cc_vae", False)])
@@ -309,5 +302,12 @@ def test_weights_of_another_shape_are_refused(run: Path, tmp_path: Path) -> None
 
 
 def test_importing_the_package_does_not_import_torch() -> None:
-    code = "import gcb, sys; gcb.load; print('torch' in sys.modules, 'numpy' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code]) == b"False False\n"
+    code = "import gcb, sys; gcb.load; print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code]) == b"False\n"
+
+
+def test_an_agent_shows_what_it_is(run: Path) -> None:
+    text = repr(gcb.load(run))
+    assert text.startswith(f"<Agent {run}: gcb, ")
+    assert "observations 32×32×3, actions 2, given goals and examples, on cpu>" in text
+    assert "given goals, on cpu" in repr(fresh_agent("gcbc"))

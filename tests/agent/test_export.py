@@ -12,6 +12,7 @@ from helpers.tiny import tiny_config, tiny_dataset
 import gcb
 import gcb.agent.export
 from gcb.agent.export import export_run
+from gcb.analysis.embed import open_run_data
 from gcb.cli.main import main
 from gcb.data import Dataset, write_dataset
 from gcb.errors import GCBError
@@ -51,6 +52,14 @@ def test_a_loaded_export_acts_alike(run: Path, data: Dataset, tmp_path: Path) ->
     assert evaluate_run(tmp_path / "moved", ["goal"], episodes=2, quiet=True)["goal"].step == 6
 
 
+def test_an_export_of_an_export_lacks_the_same_dataset(run: Path, tmp_path: Path) -> None:
+    again = export_run(export_run(run, tmp_path / "shared"), tmp_path / "again")
+    assert Run(again).dataset == Run(tmp_path / "shared").dataset
+    lacks = r"again comes without its dataset, [\d,]+ transitions named data; pass it with --data DATA"
+    with pytest.raises(GCBError, match=lacks):
+        open_run_data(Run(again))
+
+
 def test_the_model_card_describes_the_agent(run: Path, tmp_path: Path) -> None:
     evaluate_run(run, ["goal"], episodes=8, quiet=True, videos=False)
     text = (export_run(run, tmp_path / "mover") / "README.md").read_text()
@@ -81,7 +90,7 @@ def test_the_model_card_describes_the_agent(run: Path, tmp_path: Path) -> None:
     text = (export_run(run, tmp_path / "mixed") / "README.md").read_text()
     assert f"| strict | all | {' | '.join(cells[:2])} | – | 8 | None |" in text
     (run / "eval.json").write_text(json.dumps({"goal": {"all": {"any_step": 1}, "tasks": {}}}))
-    with pytest.raises(GCBError, match=r"eval\.json: goal is damaged"):
+    with pytest.raises(GCBError, match=r"eval\.json is damaged: goal\.all\.any_step is 1"):
         export_run(run, tmp_path / "damaged")
     (run / "eval.json").unlink()
     assert "Not evaluated" in (export_run(run, tmp_path / "unevaluated") / "README.md").read_text()

@@ -1,20 +1,26 @@
 """`gcb analyse` from a run to its figures and numbers: complete, repeatable, and explicit about what it skips."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.tiny import tiny_config, write_tiny_dataset
+from helpers.tiny import tiny_config, tiny_dataset, write_tiny_dataset
 from PIL import Image
 
+from gcb.agent.agent import load
 from gcb.analysis import analyse as module
-from gcb.analysis.analyse import ANALYSIS_DIR, FIGURES, AnalysisSize, analyse, read_numbers, to_json
+from gcb.analysis.analyse import ANALYSIS_DIR, FIGURES, Analysis, AnalysisSize, analyse, read_numbers, to_json
+from gcb.analysis.embed import sample_tasks
+from gcb.analysis.figures import map_figure
 from gcb.cli.main import main
-from gcb.data import CollectConfig, collect
+from gcb.data import CollectConfig, Dataset, collect, open_dataset, write_dataset
 from gcb.errors import GCBError
 from gcb.report.text_tables import analysis_tables, format_estimate, format_rate
+from gcb.runs.run_dir import Run
 from gcb.training.trainer import train
 from gcb.utils.files import directory_lock
 from gcb.utils.statistics import Estimate, Rate
@@ -114,6 +120,34 @@ def test_data_of_an_unknown_environment(tmp_path: Path) -> None:
     assert next(analysis_tables(numbers)).rows[0] == ("nearest in φ", "–", "–", "–")
 
 
+def test_without_a_simulator_only_the_arithmetic_is_skipped(tmp_path: Path) -> None:
+    arrays, out = tiny_dataset().arrays(), tmp_path / "run"
+    data = write_dataset(Dataset.from_arrays(**arrays, config={"env": "gcb/Drawer-v0"}), tmp_path / "data")
+    train(tiny_config(steps=2), data, out, quiet=True)
+    (tmp_path / "pybullet.py").write_text("raise ModuleNotFoundError(\"No module named 'pybullet'\")")
+    options = "samples=8, pool=60, scenes=3, points=30, rows=2"
+    program = f"from gcb.analysis.analyse import *; analyse({str(out)!r}, size=AnalysisSize({options}), quiet=True)"
+    path = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+    subprocess.run([sys.executable, "-c", path + program], check=True)
+    assert set(files(out)) == {"neighbours.png", "map.png", "values.png", "numbers.json"}
+    assert "PyBullet, which gcb's environments need," in read_numbers(out)["skipped"]["arithmetic"]
+
+
+def test_an_agent_without_value_functions(tmp_path: Path) -> None:
+    """As those that come with gcb."""
+    data = write_tiny_dataset(tmp_path)
+    train(tiny_config(steps=2), data, tmp_path / "run", quiet=True)
+    agent = load(tmp_path / "run")
+    agent.iql.policy("goal").value = None  # pyright: ignore[reportAttributeAccessIssue]
+    analysis = Analysis(agent, Run(tmp_path / "run"), open_dataset(data), SMALL, seed=0, quiet=True)
+    analysis.analyse_tasks()
+    assert set(analysis.figures) == {"neighbours", "map"}
+    assert analysis.skipped == {"values": "the agent comes without its value functions"}
+    tasks = sample_tasks(agent, open_dataset(data), 30, seed=0)
+    (points,) = map_figure(None, tasks, np.zeros((30, 2)), []).axes[0].collections
+    assert points.get_facecolor()[:, 3].min() > 0.5  # type: ignore[index]
+
+
 def test_invalid_paths_and_sizes_are_named(directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path, message in (
         (tmp_path / "nowhere", "nowhere"),
@@ -125,7 +159,7 @@ def test_invalid_paths_and_sizes_are_named(directory: Path, tmp_path: Path, caps
         assert message in capsys.readouterr().err
     with pytest.raises(GCBError, match=r"is not a dataset|manifest"):
         analyse(directory / "gcb", tmp_path, size=SMALL)
-    with pytest.raises(GCBError, match=r"scenes is 1; .* 2"):
+    with pytest.raises(GCBError, match=r"scenes is 1; it must be in \[2, "):
         AnalysisSize(scenes=1)
     with pytest.raises(GCBError, match="points is 9999"):
         AnalysisSize(points=9999)

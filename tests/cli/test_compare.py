@@ -79,7 +79,7 @@ def test_a_run_that_was_trained_further_is_noted(runs: Path, capsys: pytest.Capt
     ("words", "message"),
     [
         ([], "no run is given; accepted: runs, or directories of runs"),
-        (["nowhere"], "nowhere has no runs; accepted: a run, or a directory of runs"),
+        (["nowhere"], "nowhere is not a directory, nor an agent that comes with gcb"),
         (["other"], "there is no run of the reference 'gcb'; accepted: cta."),
         (["sweep/runs", "--reference", "rat"], "there is no run of the reference 'rat'; did you mean rad?"),
         (

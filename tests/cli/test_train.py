@@ -4,23 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tyro
 from helpers.slide_env import ENV
 from helpers.tiny import tiny_config, tiny_dataset
-from rich.console import Console
 
-from gcb.cli.evaluate import results_table
-from gcb.cli.main import _command_type
+from gcb.cli.main import parse as parse_words
 from gcb.cli.train import Train
 from gcb.data import Dataset, write_dataset
 from gcb.errors import GCBError
 from gcb.runs.config import make_config, write_config
-from gcb.runs.run_dir import read_results
+from gcb.runs.evaluations import read_results
 from gcb.training.loggers import read_metrics
 
 
 def parse(*arguments: str) -> Any:
-    return tyro.cli(_command_type(arguments), args=arguments)
+    return parse_words(arguments)
 
 
 def test_preset_and_method_set_the_defaults() -> None:
@@ -121,9 +118,3 @@ def test_a_dataset_with_video_distractors_prompts_a_hint(
     small = ["--steps", "1", "--warmup-steps", "0", "--batch-size", "4", "--method-config.size", "8"]
     parse("train", "--method", "goal_agnostic_bc", "--preset", preset, *common, *small).run()
     assert ("--preset laptop_video" in " ".join(capsys.readouterr().err.split())) is hint
-
-
-def test_results_table_may_be_empty() -> None:
-    console = Console(record=True, width=80)
-    console.print(results_table({}))
-    assert "at any step" in console.export_text()

@@ -99,6 +99,24 @@ def test_ogbench_round_trip(tmp_path: Path) -> None:
         assert back["observations"].dtype == np.uint8
 
 
+def test_ogbench_rewards_and_masks(tmp_path: Path) -> None:
+    """They belong to the transition that starts in their row, and are no hidden states."""
+    episodes = trajectories(np.random.default_rng(0), (3, 2), vectors=True)
+    rewards = np.array([0, 0, 1, 1, 0, 1, 1], np.float32)
+    file = ogbench_file(tmp_path / "in.npz", episodes, rewards=rewards - 1, masks=1 - rewards, qpos=np.zeros((7, 1)))
+    data = import_data(file, tmp_path / "data", ImportOptions(reward_offset=1), quiet=True).dataset
+    assert data.rewards is not None
+    assert data.states is not None
+    assert data.rewards.tolist() == [0, 0, 1, 0, 1]
+    assert data.terminated.tolist() == [False, False, True, False, True]
+    assert data.states.shape[1:] == (1,)
+    export_data(data, tmp_path / "out.npz", quiet=True)
+    again = import_data(tmp_path / "out.npz", tmp_path / "again", ImportOptions(reward_offset=1), quiet=True).dataset
+    assert_same(again, data)
+    dropped = import_data(file, tmp_path / "dropped", ImportOptions(rewards="drop"), quiet=True).dataset
+    assert dropped.rewards is None
+
+
 @pytest.mark.parametrize("target", ["numbers.npz", "numbers-v0"])
 def test_round_trip_of_a_collected_dataset(tmp_path: Path, target: str) -> None:
     """Goals, rewards, terminations, states, tasks, successes and scenes are all preserved."""
@@ -175,11 +193,11 @@ def test_a_minari_dataset_made_by_minari(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(GCBError, match=r"observation has shape \(5,\) and desired_goal \(3,\).*achieved_goal"):
         import_data(path, tmp_path / "data", quiet=True)
     with pytest.raises(GCBError, match=r"largest action is 1.*action_bound"):
-        import_data(path, tmp_path / "data", ImportOptions(observation="achieved_goal"), quiet=True)
+        import_data(path, tmp_path / "data", ImportOptions(observation="achieved_goal", action_bound=1), quiet=True)
     with pytest.raises(GCBError, match=r"rewards range from -1 to 0; accepted.*reward_offset"):
-        import_data(path, tmp_path / "data", ImportOptions(observation="achieved_goal", action_bound=2), quiet=True)
+        import_data(path, tmp_path / "data", ImportOptions(observation="achieved_goal"), quiet=True)
     assert not (tmp_path / "data").exists()
-    options = ImportOptions(observation="achieved_goal", action_bound=2, reward_offset=1, env="Reach-v0")
+    options = ImportOptions(observation="achieved_goal", reward_offset=1, env="Reach-v0")
     result = import_data(path, tmp_path / "data", options, quiet=True)
     data = result.dataset
     assert result.unused_arrays == ("observation",)

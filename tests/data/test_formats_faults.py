@@ -5,6 +5,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,42 @@ def test_missing_or_unsuitable_input(source_file: Path, tmp_path: Path) -> None:
     assert_refused(source_file, "saved after loading")
     np.savez(source_file, **arrays, qpos=np.full((7, 1), 0.1))
     assert_refused(source_file, "qpos does not fit into single precision")
+    np.savez(source_file, **arrays, rewards=np.full(7, np.nan))
+    assert_refused(source_file, r"trajectory 0 of .*rewards is nan at \(0,\); accepted: finite")
+    np.savez(source_file, **arrays, rewards=np.zeros(6))
+    assert_refused(source_file, r"different lengths: .*rewards \(6,\)")
+    np.savez(source_file, **arrays, masks=np.full(7, 0.5))
+    assert_refused(source_file, r"masks are float64 \(7,\); accepted: \(N,\), 0 where a goal is reached")
     assert_refused(tmp_path / "nowhere.npz", "does not exist; accepted: an .npz file")
     (tmp_path / "empty").mkdir()
     assert_refused(tmp_path / "empty", r"has no \.npz file")
-    assert_refused(source_file, "only Minari's observations have named entries", observation="rgb")
+    assert_refused(source_file, "only Minari's and LeRobot's observations have names", observation="rgb")
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ("[" * 100_000, "gcb_about is not readable JSON"),
+        ('{"config": {"noise": NaN}}', "'NaN' is not a finite number"),
+        ('{"config": [1]}', r"gcb_about.config is \[1\]; accepted: a mapping"),
+        ('{"config": {"env": 5}}', "gcb_about.config.env is 5; accepted: text"),
+        ('{"config": {"action_bound": 0}}', "action_bound is 0; it must be above 0"),
+        ('{"scene_names": 3}', "gcb_about.scene_names is 3; accepted: a list"),
+    ],
+)
+def test_wrong_types_in_the_entries_of_gcb(source_file: Path, about: str, message: str) -> None:
+    np.savez(source_file, **arrays_of(source_file), gcb_about=np.array(about))
+    assert_refused(source_file, message)
+
+
+def test_states_of_another_shape_are_not_exported(tmp_path: Path) -> None:
+    dataset = from_episodes(trajectories(RNG, (2, 3), vectors=True))
+    states = np.zeros((len(dataset.frames), 2), np.float32)
+    for entry in (["a", [3], "<f4"], ["a", [2], "no"], ["a", [-2], "<f4"]):
+        wrong = replace(dataset, states=states, config={"states": [entry]})
+        with pytest.raises(GCBError, match="but the states have 2 columns"):
+            export_data(wrong, tmp_path / "out.npz", quiet=True)
+        assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 0.9, 0.999])
@@ -209,10 +242,14 @@ def test_damaged_minari(minari_dir: Path) -> None:
     edit_metadata(minari_dir, total_episodes=2, data_format="pickle")
     assert_refused(minari_dir, "could not be opened as a Minari dataset")
     edit_metadata(minari_dir, data_format="hdf5", gcb=[1])
-    assert_refused(minari_dir, "gcb is not a JSON object")
+    assert_refused(minari_dir, r"gcb is \[1\]; accepted: a mapping")
     edit_metadata(minari_dir, gcb=None, observation_space="{}")
     assert_refused(minari_dir, "could not be opened as a Minari dataset")
-    os.truncate(minari_dir / "data" / "main_data.hdf5", 500)
+    file = minari_dir / "data" / "main_data.hdf5"
+    content = file.read_bytes()
+    file.write_bytes(content[:364] + b"\xff" * 64 + content[428:])  # the first group: h5py raises a RuntimeError
+    assert_refused(minari_dir, "is damaged or not an HDF5 file")
+    os.truncate(file, 500)
     assert_refused(minari_dir, "is damaged or not an HDF5 file")
     (minari_dir / "data" / "metadata.json").write_text("{")
     assert_refused(minari_dir, "not readable JSON")

@@ -13,7 +13,7 @@ from helpers.faults import files_of, run_forked
 from gcb.data import Dataset, open_dataset, write_dataset
 from gcb.data.format import HEADER_BYTES, npy_header
 from gcb.errors import GCBError
-from gcb.utils.files import read_json
+from gcb.utils.text_files import read_json
 
 
 def test_the_index() -> None:
@@ -167,7 +167,7 @@ def test_an_invalid_manifest_is_named(stored: Path, tmp_path: Path) -> None:
     with pytest.raises(GCBError, match="does not list"):
         open_dataset(stored)
     edit_manifest(stored, files=None)
-    with pytest.raises(GCBError, match="manifest is damaged"):
+    with pytest.raises(GCBError, match=r"manifest\.json is damaged: files is None; accepted: a mapping"):
         open_dataset(stored)
     (stored / "manifest.json").write_text("{")
     with pytest.raises(GCBError, match="not readable JSON"):
@@ -177,3 +177,11 @@ def test_an_invalid_manifest_is_named(stored: Path, tmp_path: Path) -> None:
 def test_a_dataset_in_memory_cannot_be_verified() -> None:
     with pytest.raises(GCBError, match="in memory"):
         two_episodes().verify()
+
+
+def test_a_dataset_shows_what_it_is(stored: Path) -> None:
+    dataset = open_dataset(stored)
+    assert repr(dataset).startswith(
+        f"<Dataset {stored}: {dataset.transitions} transitions, {dataset.episodes} episodes, "
+    )
+    assert repr(two_episodes()).startswith("<Dataset in memory: ")

@@ -26,7 +26,7 @@ from gcb.envs.scene import ANALOGIES
 from gcb.envs.spec import DEFAULT_MODES, MODES, EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import env_spec_of, evaluate, modes_of
-from gcb.runs.run_dir import read_results
+from gcb.runs.evaluations import read_results
 from gcb.training.trainer import train
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from dataclasses import asdict
+from pathlib import Path
 
 import av
 import numpy as np
@@ -44,6 +45,17 @@ def test_builtin_splits_are_disjoint_and_complete():
     assert held_out == {"chelsea", "rocket", "gravel", "camera"}
     free = ("CC0", "public domain", "CC BY 2.0")
     assert all(still.licence.startswith(free) for still in STILLS.values())
+
+
+def test_the_licences_of_the_photographs_stand_beside_them():
+    directory = Path(backgrounds.__file__).parent / "photographs"
+    rows = [
+        line.strip("| ").split(" | ") for line in (directory / "README.md").read_text(encoding="utf-8").splitlines()
+    ]
+    ours = [still for still in STILLS.values() if not still.folder.startswith("sklearn")]
+    for still in ours:
+        assert [still.file, *still.licence.strip(")").split(" (")] in rows
+    assert {path.name for path in directory.iterdir()} == {"README.md", *(still.file for still in ours)}
 
 
 def test_half_of_the_training_clips_show_photographs():

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 
 from gcb.envs.bullet import BulletClient, pybullet
-from gcb.envs.distractors import SHAPES, add_distractor, hull_points
+from gcb.envs.distractors import SHAPES, SPLITS, add_distractor, hull_points, mesh_vertices
 from scripts.choose_distractors import COUNT, angle_between, at_rest, candidate, is_connected, most_diverse
 
 TABLE_Z = -0.3775
@@ -30,20 +31,29 @@ def build_table(client):
 
 
 def grid(spacing=0.12):
-    """Return 84 positions on the table."""
-    return [(spacing * (index // 12 - 3), spacing * (index % 12 - 5.5)) for index in range(84)]
+    """Return a position on the table for every shape."""
+    return [(spacing * (index // 12 - 4), spacing * (index % 12 - 5.5)) for index in range(len(SHAPES))]
 
 
 def resting_points(shape):
     rotation = np.reshape(pybullet.getMatrixFromQuaternion(shape.rest_quaternion), (3, 3))
-    return np.array(hull_points(shape.id, shape.scale, shape.centre)) @ rotation.T
+    return np.array(hull_points(shape)) @ rotation.T
 
 
-def test_84_different_shapes_of_3_to_6_centimetres():
-    assert len(SHAPES) == len({shape.id for shape in SHAPES}) == 84
+def test_the_listed_corners_are_those_of_the_convex_hull():
+    for shape in SHAPES:
+        assert list(shape.hull) == sorted(ConvexHull(mesh_vertices(shape.id)).vertices.tolist())
+
+
+def test_84_shapes_for_training_and_24_others_for_evaluation():
+    assert {split: len(indices) for split, indices in SPLITS.items()} == {"train": 84, "eval": 24}
+    assert len(SHAPES) == len({shape.id for shape in SHAPES}) == 108
+
+
+def test_shapes_have_3_to_6_centimetres():
     longest = []
     for shape in SHAPES:
-        points = np.array(hull_points(shape.id, shape.scale, shape.centre))
+        points = np.array(hull_points(shape))
         longest.append(np.linalg.norm(points[:, None] - points[None], axis=-1).max())
     assert min(longest) > 0.035
     assert max(longest) <= 0.06
@@ -63,7 +73,7 @@ def test_table_of_shapes_matches_their_hulls():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_all_shapes_rest_for_a_second(client, seed):
     build_table(client)
-    yaws = np.random.default_rng(seed).uniform(-math.pi, math.pi, 84)
+    yaws = np.random.default_rng(seed).uniform(-math.pi, math.pi, len(SHAPES))
     bodies = [
         add_distractor(client, shape, xy, yaw, (1, 0, 0), TABLE_Z)
         for shape, xy, yaw in zip(SHAPES, grid(), yaws, strict=True)
@@ -139,7 +149,9 @@ def test_rebuilding_is_fast_and_does_not_leak(client):
             client.resetSimulation()
             start = time.process_time()
             for index in range(4):
-                add_distractor(client, SHAPES[(4 * cycle + index) % 84], (0, 0.1 * index), 1.0, (1, 0, 0), TABLE_Z)
+                add_distractor(
+                    client, SHAPES[(4 * cycle + index) % len(SHAPES)], (0, 0.1 * index), 1.0, (1, 0, 0), TABLE_Z
+                )
             seconds += time.process_time() - start
         return seconds / (4 * cycles)
 
@@ -149,7 +161,7 @@ def test_rebuilding_is_fast_and_does_not_leak(client):
     assert resident_bytes() - before < 3e6
 
 
-@pytest.mark.parametrize("row", [0, 41, 83])
+@pytest.mark.parametrize("row", [0, 41, 83, 100])
 def test_script_reproduces_the_table(client, row):
     shape = SHAPES[row]
     random = np.random.default_rng([COUNT, shape.id])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gcb.cli.main import main
 from gcb.envs.expert_media import expert_video, measure_expert, scene_sheet
 from gcb.errors import GCBError
 from gcb.utils.media import LABEL_HEIGHT
@@ -29,6 +30,15 @@ def test_unwritable_sheet_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(GCBError, match=r"sheet\.png could not be written"):
         scene_sheet("gcb/Drawer-v0", tmp_path / "file" / "sheet.png", rows=1, seed=0, **SMALL)
+
+
+def test_an_unwritable_sheet_is_reported_before_episodes_are_played(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit):
+        main(["expert", "--episodes", "1", "--sheet-out", str(tmp_path / "file" / "sheet.png")])
+    assert capsys.readouterr().err == f"gcb: {tmp_path}/file/sheet.png could not be written: File exists. " + (
+        "Nothing was kept\n"
+    )
 
 
 def test_video_shows_episodes_above_their_goals(tmp_path):
@@ -56,5 +66,8 @@ def test_noise_free_expert_solves_every_scene_that_has_a_goal():
 def test_invalid_arguments_are_reported():
     with pytest.raises(GCBError, match="episodes is 0"):
         measure_expert("gcb/Drawer-v0", episodes=0, noise=0.3, seed=0)
+    for noise in (-1.0, float("nan")):
+        with pytest.raises(GCBError, match=f"noise is {noise}; it must be at least 0"):
+            measure_expert("gcb/Drawer-v0", episodes=1, noise=noise, seed=0)
     with pytest.raises(GCBError, match=r"no environment 'Drawer'; gcb has gcb/Drawer-v0"):
         measure_expert("Drawer", episodes=1, noise=0.3, seed=0)

@@ -128,6 +128,16 @@ def test_zero_to_four_different_distractors_evenly():
     assert {item.shape for scene in sampled for item in scene.distractors} == set(range(84))
 
 
+@pytest.mark.parametrize("mode", ["", *ANALOGIES])
+def test_shapes_of_the_evaluation_split(mode):
+    shapes, rng = set(), np.random.default_rng(0)
+    for _ in range(300):
+        scene = sample_scene(DRAWER, rng, distractor_split="eval")
+        scene = sample_analogy(scene, mode, DRAWER, rng, distractor_split="eval") if mode else scene
+        shapes |= {item.shape for item in scene.distractors}
+    assert shapes == set(range(84, 108))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 def test_distractors_are_clear_of_the_cabinet_and_of_each_other(layout):
     for scene in scenes(layout, 300, seed=1):

@@ -1,9 +1,11 @@
 """The environment: the Gymnasium API, the paper's reward, determinism, options, and error messages."""
 
 import hashlib
+import pickle
 import subprocess
 import sys
 import warnings
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -185,9 +187,13 @@ def test_episode_can_continue_after_success():
     env.close()
 
 
-def test_max_steps():
-    env = make_env("gcb/Drawer-v0", image_size=16, max_steps=40)
-    assert len(rollout(env, seed=1)) - 1 <= 40
+@pytest.mark.parametrize("max_steps", [1, 5, np.int64(12), 40])
+def test_the_length_of_an_episode_does_not_change_its_goal(drawer, max_steps):
+    env = make_env("gcb/Drawer-v0", image_size=16, max_steps=max_steps)
+    short, full = rollout(env, seed=1), rollout(drawer, seed=1, steps=max_steps)
+    assert len(short) - 1 == max_steps
+    assert short[-1][3]
+    assert digest(short) == digest(full)
     env.close()
 
 
@@ -254,6 +260,26 @@ def test_initial_state_is_restored_exactly(env):
         np.testing.assert_array_equal(env.step(action)[4]["state"], fresh.state())
     np.testing.assert_array_equal(fresh.image(16), env.image(16))
     fresh.close()
+
+
+@pytest.mark.parametrize("duplicate", [deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_has_a_simulation_of_its_own_in_the_same_state(duplicate):
+    env = make_env("gcb/ButtonDrawer-v0", image_size=16, video="builtin", analogy="strict")
+    copies = [duplicate(env)]  # before the first reset
+    env.reset(seed=7)
+    actions = np.random.default_rng(0).uniform(-1, 1, (12, 5))
+    for action in actions[:6]:
+        env.step(action)
+    copies.append(duplicate(env))
+    expected = [env.step(action) for action in actions[6:]]
+    copies.append(duplicate(env))
+    env.close()
+    assert digest([copies[1].step(action) for action in actions[6:]]) == digest(expected)
+    np.testing.assert_array_equal(copies[2].state(), expected[-1][4]["state"])
+    assert len({digest([duplicated.reset(), duplicated.step(actions[0])]) for duplicated in copies[1:]}) == 1
+    assert copies[0].reset(seed=7)[0]["desired_goal"].tolist() == expected[0][0]["desired_goal"].tolist()
+    for duplicated in copies:
+        duplicated.close()
 
 
 # ---- options -------------------------------------------------------------------------------------------------
@@ -344,11 +370,17 @@ def test_distractors_are_at_rest_and_below_the_gripper(env):
         ({"analogy": "wild"}, r"analogy is 'wild'; accepted: None, 'strict', 'loose', 'free'"),
         ({"video": "builtin", "video_split": "test"}, r"split is 'test'; accepted: train, eval"),
         ({"video": "/nowhere/clips"}, r"'/nowhere/clips' does not exist"),
+        ({"video": 3}, r"video is 3; accepted: None, 'builtin', or a directory"),
+        ({"video": "x" * 300}, r"too long for a path"),
+        ({"layout": "kitchen"}, r"There is no layout 'kitchen'; accepted: gcb/Drawer-v0"),
         ({"image_size": 4}, r"image_size is 4; .* from 8 to 2048"),
         ({"image_size": 64.0}, r"image_size is 64\.0; it must be an integer"),
         ({"render_size": 0}, r"render_size is 0"),
         ({"render_mode": "human"}, r"render_mode is 'human'; accepted: None, 'rgb_array'"),
         ({"max_steps": 0}, r"max_steps is 0"),
+        ({"max_steps": 2.5}, r"max_steps is 2\.5; it must be an integer of at least 1"),
+        ({"max_steps": "5"}, r"max_steps is '5'; it must be an integer"),
+        ({"goal_memory": -1}, r"goal_memory is -1"),
         ({"colour": "red"}, r"unexpected keyword argument 'colour'"),
     ],
 )

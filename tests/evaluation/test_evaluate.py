@@ -1,7 +1,9 @@
 """Success rates in an environment with known episodes: in batches, in several processes, and in eval.json."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +16,16 @@ from helpers.slide_env import ENV, HORIZON, PLANS, episode_and_step, ragged_leng
 from helpers.tiny import tiny_config, tiny_dataset
 
 from gcb.agent.agent import DONE_THRESHOLD, Agent, Example, TaskPolicy, load
-from gcb.cli.evaluate import Eval, results_table
+from gcb.cli.evaluate import Eval, result_rows
 from gcb.data import Dataset
 from gcb.envs.adapters import ADAPTERS, TabletopAdapter
 from gcb.envs.spec import EnvSpec
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import EvalResult, env_spec_of, evaluate, evaluate_run
-from gcb.evaluation.rollouts import Outcome
+from gcb.evaluation.rollouts import Outcome, RolloutWorker
 from gcb.methods import Shapes
 from gcb.methods.bc import GoalAgnosticBC
-from gcb.runs.run_dir import read_results
+from gcb.runs.evaluations import read_evaluations, read_results
 from gcb.training.trainer import train
 from gcb.utils.seeding import episode_seed
 from gcb.utils.statistics import Rate
@@ -231,6 +233,74 @@ def test_results_are_stored_by_mode(runs: dict[str, Path]) -> None:
     assert videos == ["free", "goal", "strict"]
 
 
+def played(run: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[list[int], EvalResult]:
+    """Evaluate a run by goal images; return the numbers of the episodes that were played, and the result."""
+    numbers, reset = [], RolloutWorker._reset
+
+    def count(worker: RolloutWorker, env: gym.Env, number: int) -> Any:
+        numbers.append(number)
+        return reset(worker, env, number)
+
+    monkeypatch.setattr(RolloutWorker, "_reset", count)
+    result = evaluate_run(run, ["goal"], batch=2, quiet=True, **{"videos": False, **settings})["goal"]
+    monkeypatch.setattr(RolloutWorker, "_reset", reset)
+    return numbers, result
+
+
+def test_an_evaluation_is_extended_and_never_replaced_by_a_smaller_one(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path(shutil.copytree(runs["gcbc"], tmp_path / "run"))
+    (run / "eval.json").unlink(missing_ok=True)
+    first, _ = played(run, monkeypatch, episodes=3)
+    more, extended = played(run, monkeypatch, episodes=8)
+    fewer, kept = played(run, monkeypatch, episodes=1)
+    assert (first, more, fewer) == ([0, 1, 2], [3, 4, 5, 6, 7], [])
+    assert (extended.reused, kept.reused, len(kept.outcomes)) == (3, 8, 8)
+    whole = evaluate(load(run), episodes=8, batch=8, quiet=True)
+    stored = read_results(run)["goal"]
+    assert {name: value for name, value in stored.items() if name != "date"} == whole.to_dict()
+    assert datetime.fromisoformat(stored["date"]).tzinfo is not None
+    for settings in ({"seed": 1000, "episodes": 9}, {"eval_temperature": 0.0, "episodes": 9}):
+        assert played(run, monkeypatch, **settings)[0] == list(range(9))
+    assert read_results(run)["goal"] == stored  # the reported one has seed 0 and the default temperature
+    assert [(entry["seed"], entry["episodes"]) for entry in read_evaluations(run)] == [(0, 8), (1000, 9), (0, 9)]
+
+
+def test_an_interrupted_evaluation_resumes(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path(shutil.copytree(runs["gcbc"], tmp_path / "run"))
+    (run / "eval.json").unlink(missing_ok=True)
+    shutil.rmtree(run / "videos", ignore_errors=True)
+    step = RolloutWorker._step
+
+    def interrupt(worker: RolloutWorker, env: gym.Env, action: Any, outcome: Outcome, number: int) -> Any:
+        if len(read_evaluations(run)) and read_results(run)["goal"]["episodes"] >= 4:
+            raise KeyboardInterrupt
+        return step(worker, env, action, outcome, number)
+
+    monkeypatch.setattr(RolloutWorker, "_step", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_run(run, ["goal"], episodes=7, batch=2, quiet=True)
+    monkeypatch.setattr(RolloutWorker, "_step", step)
+    assert read_results(run)["goal"]["episodes"] == 4
+    numbers, result = played(run, monkeypatch, episodes=7, videos=True)
+    assert numbers == [4, 5, 6, 0, 1, 2, 3, 4, 5]  # the video shows the first six
+    assert [outcome.task for outcome in result.outcomes] == plans(7, 0)
+    assert (run / "videos" / "goal.mp4").exists()
+
+
+def test_a_run_that_cannot_be_written_plays_no_episode(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path(shutil.copytree(runs["gcbc"], tmp_path / "run"))
+    (run / ".eval.json.lock").mkdir()  # stands for a directory without permission, which root would not notice
+    monkeypatch.setattr(RolloutWorker, "run", lambda worker, index: pytest.fail("an episode was played"))
+    with pytest.raises(GCBError, match=r"eval\.json could not be written"):
+        evaluate_run(run, ["goal"], episodes=3, quiet=True)
+
+
 def test_workers_do_not_change_the_result(runs: dict[str, Path]) -> None:
     agent = load(runs["goal_agnostic_bc"])
     single, parallel = (evaluate(agent, episodes=9, batch=2, workers=workers, quiet=True) for workers in (1, 2))
@@ -257,6 +327,7 @@ def test_unsupported_modes_are_refused_before_any_episode(runs: dict[str, Path])
         ({"env_spec": EnvSpec("helpers.slide_env:Nowhere-v0")}, "no environment 'helpers.slide_env:Nowhere-v0'"),
         ({"env_spec": EnvSpec(ENV, {"size": 40})}, r"\(40, 40, 3\).*trained on \(32, 32, 3\)"),
         ({"env_spec": EnvSpec(ENV, {"colour": 1})}, "unexpected keyword argument 'colour'"),
+        ({"env_spec": EnvSpec(ENV, {"size": "a"})}, "was given options .*'size': 'a'.*, but "),
     ],
 )
 def test_invalid_arguments_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -283,10 +354,5 @@ def test_rates_by_hand() -> None:
     assert result.to_dict()["tasks"]["b"]["any_step"]["rate"] == 0.5
     # Wilson's interval for 3 of 4, from its formula.
     assert result.to_dict()["all"]["any_step"]["interval"] == pytest.approx([0.3006, 0.9544], abs=1e-4)
-    table = results_table({"goal": result})
-    assert [column.header for column in table.columns][2:] == ["at any step", "at the end", "when declared done"]
-    assert [next(iter(column.cells)) for column in table.columns][2:] == [
-        "0.750 [0.301, 0.954] (3/4)",
-        "0.500 [0.150, 0.850] (2/4)",
-        "0.750 [0.301, 0.954] (3/4)",
-    ]
+    first = ("goal", "all", "0.750 [0.301, 0.954] (3/4)", "0.500 [0.150, 0.850] (2/4)", "0.750 [0.301, 0.954] (3/4)")
+    assert next(result_rows({"goal": result})) == first

@@ -1,31 +1,21 @@
 """A small run in a real environment, the explorer's server in this process, and a browser."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers.explorer_server import serving, wait_until_loaded
+from helpers.browser import browser  # noqa: F401 (a fixture)
 from helpers.tiny import tiny_config
 
 from gcb.data import CollectConfig, collect
-from gcb.explorer.loader import RunLoader
-from gcb.explorer.scene_renderer import SceneRenderer
 from gcb.training.trainer import train
 
+if TYPE_CHECKING:  # the fixtures import what needs PyBullet: without it they are skipped, which this file cannot be
+    from gcb.explorer.loader import RunLoader
+    from gcb.explorer.scene_renderer import SceneRenderer
+
 ENV = "gcb/ButtonDrawer-v0"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-QUIET_BROWSER = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-gpu-watchdog",  # on a busy machine it would kill a slow browser
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -63,35 +53,49 @@ def run(trained: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def renderer() -> Iterator[SceneRenderer]:
+def renderer() -> Iterator["SceneRenderer"]:
+    from gcb.explorer.scene_renderer import SceneRenderer
+
     renderer = SceneRenderer(ENV, {"image_size": 64})
     yield renderer
     renderer.close()
 
 
 @pytest.fixture(scope="session")
-def loader(run: Path) -> RunLoader:
-    return RunLoader(run)
+def loader(run: Path) -> "RunLoader":
+    from gcb.explorer.loader import RunLoader
+
+    return RunLoader([run])
 
 
 @pytest.fixture(scope="session")
-def url(loader: RunLoader) -> Iterator[str]:
+def url(loader: "RunLoader") -> Iterator[str]:
     """The URL of a server whose run and map are loaded."""
+    from helpers.explorer_server import serving, wait_until_loaded
+
     with serving(loader) as address:
         wait_until_loaded(loader)
         yield address
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium, which `make test` installs if it can. No other event loop may run while it is open."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed (apt-get install chromium)")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=QUIET_BROWSER)
-        yield browser
-        browser.close()
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:  # noqa: F811 (that fixture)
+    """Open a page as a new visitor. An uncaught error, or a request to another site, fails the test."""
+    from helpers.explorer_browser import TIMEOUT_MS, foreign
+
+    contexts, problems = [], []
+
+    def open_page(url: str, **options: Any) -> Any:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        context.set_default_timeout(TIMEOUT_MS)
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: problems.append(request.url) if foreign(request.url, url) else None)
+        page.goto(url)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not problems

@@ -31,13 +31,24 @@ def test_the_page_and_its_files_load_nothing_from_elsewhere(client: httpx.Client
         assert "//" not in text.replace("http://www.w3.org/2000/svg", "").replace("// ", "").replace("//,", "")
 
 
+def test_head_is_answered_like_get_without_a_body(client: httpx.Client) -> None:
+    for path in ("/", "/static/style.css", "/api/status"):
+        answer = client.head(path)
+        assert answer.status_code == 200
+        assert not answer.content
+    assert client.head("/api/unknown").status_code == 404
+
+
 def test_status_describes_the_run(client: httpx.Client, run: Path) -> None:
     status = client.get("/api/status").json()
-    assert (status["state"], status["method"], status["steps"]) == ("ready", "gcb", 3)
+    (described,) = status["runs"]
+    assert (status["state"], described["method"], described["steps"]) == ("ready", "gcb", 3)
+    assert (described["run"], described["path"], described["bundled"]) == ("gcb", str(run), False)
+    assert status["image_size"] == [64, 64]
     assert status["env"] == "gcb/ButtonDrawer-v0"
     assert status["tasks"] == ["drawer", "button"]
     assert status["supports_analogy"]
-    assert not status["run_deleted"]
+    assert status["deleted"] is None
     assert not status["video"]
     assert status["map"]["state"] == "ready"
 
@@ -47,7 +58,7 @@ def test_scene_example_and_analysis(client: httpx.Client) -> None:
     assert scene["image"].startswith("data:image/jpeg;base64,")
     assert scene["task"] == "drawer"
     task = client.post("/api/task", json=GOOD).json()
-    assert task["label"] == task["scene"]["label"]
+    assert task["label"].startswith("close the drawer: 57 to ")
     assert task["before_image"] != task["after_image"]
     analysis = client.post("/api/analysis", json=GOOD).json()
     assert len(analysis["neighbours"]) == 6
@@ -89,6 +100,10 @@ BAD: list[tuple[str, str, dict[str, Any], int]] = [
     ("POST", "/api/task", {"json": {**GOOD, "task": {"by": "goal", "drawer_after": 2.0}}}, 422),
     ("POST", "/api/episode", {"json": {**GOOD, "more": 1}}, 422),
     ("POST", "/api/episode", {"json": {**GOOD, "task": {"by": "dataset", "index": 999_999}}}, 422),
+    ("POST", "/api/success", {"json": {"by": "example", "seed": 1, "scenes": 0}}, 422),
+    ("POST", "/api/success", {"json": {"by": "example", "seed": 1, "scenes": 201}}, 422),
+    ("POST", "/api/success", {"json": {"by": "dataset", "seed": 1, "scenes": 1}}, 422),
+    ("POST", "/api/film", {"json": {**GOOD, "task": {"by": "dataset", "index": 999_999}}}, 422),
     ("GET", "/api/episode", {}, 405),
     ("GET", "/api/tasks/-1/goal.png", {}, 422),
     ("GET", "/api/tasks/240/goal.png", {}, 422),
@@ -130,7 +145,7 @@ def test_pages_of_other_sites_cannot_start_an_episode(client: httpx.Client) -> N
 
 
 def test_a_method_without_phi_has_no_map(trained: Callable[[str], Path]) -> None:
-    loader = RunLoader(trained("goal_agnostic_bc"))
+    loader = RunLoader([trained("goal_agnostic_bc")])
     with serving(loader) as url, httpx.Client(base_url=url, timeout=120) as client:
         wait_until_loaded(loader)
         status = client.get("/api/status").json()["map"]
@@ -142,7 +157,7 @@ def test_a_method_without_phi_has_no_map(trained: Callable[[str], Path]) -> None
 
 
 def test_a_method_without_analogies_refuses_examples(trained: Callable[[str], Path]) -> None:
-    loader = RunLoader(trained("gcbc"))
+    loader = RunLoader([trained("gcbc")])
     with serving(loader) as url, httpx.Client(base_url=url, timeout=120) as client:
         wait_until_loaded(loader)
         assert not client.get("/api/status").json()["supports_analogy"]
@@ -158,7 +173,7 @@ def test_unknown_environments_and_missing_datasets_are_reported(run: Path, tmp_p
         data["config"]["env"] = "Pendulum-v1"
         data["path"] = str(tmp_path / "nowhere")
 
-    loader = RunLoader(copy_run(run, tmp_path / "run", change))
+    loader = RunLoader([copy_run(run, tmp_path / "run", change)])
     with serving(loader) as url, httpx.Client(base_url=url, timeout=120) as client:
         wait_until_loaded(loader)
         status = client.get("/api/status").json()
@@ -175,7 +190,7 @@ def test_the_loader_waits_for_the_first_checkpoint(run: Path, tmp_path: Path, mo
     monkeypatch.setattr("gcb.explorer.loader.RETRY_SECONDS", 0.05)
     path = copy_run(run, tmp_path / "run", lambda data: data.update(path=None))
     (path / CHECKPOINT).rename(tmp_path / CHECKPOINT)
-    loader = RunLoader(path)
+    loader = RunLoader([path])
     with serving(loader) as url, httpx.Client(base_url=url, timeout=120) as client:
         wait_for(lambda: loader.state == "waiting")
         assert "no checkpoint yet" in client.get("/api/status").json()["detail"]
@@ -195,9 +210,9 @@ def test_the_loader_waits_for_the_first_checkpoint(run: Path, tmp_path: Path, mo
 
 def test_a_deleted_run_is_reported_and_still_acts(run: Path, tmp_path: Path) -> None:
     path = copy_run(run, tmp_path / "run", lambda data: data.update(path=None))
-    loader = RunLoader(path)
+    loader = RunLoader([path])
     with serving(loader) as url, httpx.Client(base_url=url, timeout=120) as client:
         wait_until_loaded(loader)
         shutil.rmtree(path)
-        assert client.get("/api/status").json()["run_deleted"]
+        assert client.get("/api/status").json()["deleted"] == str(path)
         assert client.post("/api/task", json=GOOD).status_code == 200

@@ -2,52 +2,16 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.explorer_browser import FINISHED, READY, TASK, until
 from helpers.explorer_server import ExpertAgent, copy_run, serving, wait_for, wait_until_loaded
 
 from gcb.explorer.episode import run_episode
 from gcb.explorer.loader import RunLoader
-
-TIMEOUT_MS = 120_000
-READY = "#run:not(:disabled)"
-FINISHED = "#outcome.success, #outcome.failure"
-TASK = "#scene=4&example=5"
-"""A scene whose own task is to move the drawer, and an example."""
-
-
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a page as a new visitor. An uncaught error, or a request to another site, fails the test."""
-    contexts, problems = [], []
-
-    def open_page(url: str, **options: Any) -> Any:
-        context = browser.new_context(**options)
-        contexts.append(context)
-        context.set_default_timeout(TIMEOUT_MS)
-        page = context.new_page()
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: problems.append(request.url) if _foreign(request.url, url) else None)
-        page.goto(url)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not problems
-
-
-def until(page: Any, expression: str) -> None:
-    """Poll from here: the page's security policy forbids to evaluate a string inside the page."""
-    wait_for(lambda: page.evaluate(expression))
-
-
-def _foreign(requested: str, url: str) -> bool:
-    origin = re.match(r"http://[^/]+/", url)
-    return not requested.startswith(("data:", origin.group() if origin else url))
 
 
 def test_choose_an_example_run_the_agent_and_see_the_outcome(visit: Callable[..., Any], url: str) -> None:
@@ -91,9 +55,9 @@ def test_run_is_disabled_until_a_change_is_shown(visit: Callable[..., Any], url:
 def test_success_is_marked(
     visit: Callable[..., Any], url: str, loader: RunLoader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run_expert(simulators: Any, spec: Any) -> Any:
+    def run_expert(simulators: Any, request: Any, spec: Any) -> Any:
         agent: Any = ExpertAgent(simulators)
-        return run_episode(agent, simulators, spec.scene, goal=spec.scene.after)
+        return run_episode([agent], simulators, spec.scene.scene, goal=spec.scene.after)
 
     monkeypatch.setattr(loader.session, "run_episode", run_expert)
     page = visit(url + TASK)
@@ -198,7 +162,7 @@ def test_missing_checkpoints_failures_deletion_and_lost_connections_are_shown(
     path = tmp_path / "run"
     shutil.copytree(run, path)
     (path / "checkpoint.json").rename(tmp_path / "checkpoint.json")
-    loader = RunLoader(path)
+    loader = RunLoader([path])
     with serving(loader) as url:
         page = visit(url + TASK)
         page.wait_for_selector("text=No checkpoint yet")
@@ -215,9 +179,21 @@ def test_missing_checkpoints_failures_deletion_and_lost_connections_are_shown(
     page.wait_for_selector("text=The server does not respond")
 
 
+def test_a_map_that_is_lost_on_its_way_is_fetched_again(visit: Callable[..., Any], url: str) -> None:
+    page = visit(url + TASK)
+    mapped = "document.querySelector('#point-goal').src.includes('/api/tasks/')"
+    until(page, mapped)  # otherwise it is the first page's request that is lost
+    page.route("**/api/map", lambda route: route.abort(), times=1)
+    page.reload()
+    page.wait_for_selector("text=The server does not respond")
+    page.wait_for_selector("#map-body:not([hidden])")
+    until(page, mapped)
+    page.wait_for_selector("#notice", state="hidden")
+
+
 def test_an_unknown_environment_is_explained(visit: Callable[..., Any], run: Path, tmp_path: Path) -> None:
     path = copy_run(run, tmp_path / "run", lambda data: data["config"].update(env="Pendulum-v1"))
-    loader = RunLoader(path)
+    loader = RunLoader([path])
     with serving(loader) as url:
         page = visit(url)
         page.wait_for_selector("text=The agent cannot be run here")
@@ -230,7 +206,7 @@ def test_an_unknown_environment_is_explained(visit: Callable[..., Any], run: Pat
 def test_a_method_without_analogies_is_given_a_goal_image(
     visit: Callable[..., Any], trained: Callable[[str], Path]
 ) -> None:
-    loader = RunLoader(trained("gcbc"))
+    loader = RunLoader([trained("gcbc")])
     with serving(loader) as url:
         page = visit(url + "#scene=4")
         page.wait_for_selector(READY)

@@ -13,63 +13,66 @@ from gcb.errors import GCBError
 from gcb.explorer.choices import SceneChoice
 from gcb.explorer.episode import EXTRA_STEPS, run_episode
 from gcb.explorer.scene_renderer import SceneRenderer
-from gcb.explorer.simulators import QUEUE_LENGTH, Busy, SimulatorPair, SimulatorPool
+from gcb.explorer.simulators import QUEUE_LENGTH, Busy, SimulatorPool, Simulators
 
 
 @pytest.fixture(scope="module")
-def simulators(renderer: SceneRenderer) -> SimulatorPair:
-    return SimulatorPair(renderer)
+def simulators(renderer: SceneRenderer) -> Simulators:
+    return Simulators(renderer)
 
 
 def test_an_agent_that_acts_as_the_expert_succeeds_at_the_same_step(
-    renderer: SceneRenderer, simulators: SimulatorPair
+    renderer: SceneRenderer, simulators: Simulators
 ) -> None:
     scene = renderer.scene(SceneChoice(seed=4))
     agent = ExpertAgent(simulators)
-    events = list(run_episode(cast(Agent, agent), simulators, scene, goal=scene.after))
+    events = list(run_episode([cast(Agent, agent)], simulators, scene.scene, goal=scene.after))
     first, steps, last = events[0], events[1:-1], events[-1]
     assert agent.conditioning == {"goal": scene.after, "example": None}
     assert [event["type"] for event in events] == ["start", *["step"] * 75, "end"]
     assert [event["step"] for event in steps] == list(range(1, 76))
-    assert last["success_step"] == last["expert_success_step"] == 1 + [event["success"] for event in steps].index(True)
-    assert last["success_at_end"]
-    assert not first["success"]
+    (outcome,), frames = last["agents"], [event["agents"][0] for event in steps]
+    first_success = 1 + [frame["success"] for frame in frames].index(True)
+    assert outcome["success_step"] == last["expert_success_step"] == first_success
+    assert outcome["success_at_end"]
+    assert not first["agents"][0]["success"]
     # Both show the same images, until the expert has finished.
-    images = [(event["agent_image"], event["expert_image"]) for event in steps]
+    images = [(event["agents"][0]["image"], event["expert_image"]) for event in steps]
     shown = last["expert_success_step"] + EXTRA_STEPS
     assert all(agent == expert for agent, expert in images[:shown])
     assert all(expert is None for _, expert in images[shown:])
-    assert [event["done"] for event in steps] == [float(event["success"]) for event in steps]
-    assert last["declared_step"] == last["success_step"] + 1  # the mean of three estimates is 2/3
-    assert last["declared_success"]
+    assert [frame["done"] for frame in frames] == [float(frame["success"]) for frame in frames]
+    assert outcome["declared_step"] == outcome["success_step"] + 3  # four of the last ten estimates are 1
+    assert outcome["declared_success"]
 
 
-def test_an_idle_agent_fails(renderer: SceneRenderer, simulators: SimulatorPair) -> None:
+def test_an_idle_agent_fails(renderer: SceneRenderer, simulators: Simulators) -> None:
     scene = renderer.scene(SceneChoice(seed=4))
-    *_, step, last = run_episode(cast(Agent, ExpertAgent(simulators, idle=True)), simulators, scene, goal=scene.after)
-    assert step["done"] is None
-    assert last["declared_step"] is None
-    assert last["success_step"] is None
-    assert not last["success_at_end"]
+    idle = cast(Agent, ExpertAgent(simulators, idle=True))
+    *_, step, last = run_episode([idle], simulators, scene.scene, goal=scene.after)
+    assert step["agents"][0]["done"] is None
+    assert last["agents"] == [
+        {"success_step": None, "success_at_end": False, "declared_step": None, "declared_success": False}
+    ]
     assert last["expert_success_step"] > 0
 
 
 def test_two_concurrent_episodes_do_not_affect_each_other(
-    renderer: SceneRenderer, simulators: SimulatorPair, run: Path
+    renderer: SceneRenderer, simulators: Simulators, run: Path
 ) -> None:
-    agent, other = load(run), SimulatorPair(renderer)
+    agent, other = load(run), Simulators(renderer)
     scenes = [renderer.scene(SceneChoice(seed=seed)) for seed in (4, 5)]
-    alone = [list(islice(run_episode(agent, simulators, scene, goal=scene.after), 12)) for scene in scenes]
+    alone = [list(islice(run_episode([agent], simulators, scene.scene, goal=scene.after), 12)) for scene in scenes]
     pairs = zip((simulators, other), scenes, strict=True)
-    concurrent = [run_episode(agent, pair, scene, goal=scene.after) for pair, scene in pairs]
+    concurrent = [run_episode([agent], pair, scene.scene, goal=scene.after) for pair, scene in pairs]
     together = list(islice(zip(*concurrent, strict=True), 12))
     assert [list(events) for events in zip(*together, strict=True)] == alone
 
 
-class FakePair:
-    """A pair without simulators."""
+class NoSimulators:
+    """Stands for simulators that are not needed."""
 
-    def __init__(self, renderer: object) -> None:
+    def __init__(self, renderer: object, agents: int) -> None:
         self.closed = False
 
     def close(self) -> None:
@@ -78,7 +81,7 @@ class FakePair:
 
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> SimulatorPool:
-    monkeypatch.setattr("gcb.explorer.simulators.SimulatorPair", FakePair)
+    monkeypatch.setattr("gcb.explorer.simulators.Simulators", NoSimulators)
     return SimulatorPool(cast(SceneRenderer, None), size=1)
 
 

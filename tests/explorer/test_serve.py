@@ -47,7 +47,7 @@ def test_invalid_hosts_and_ports_are_named(host: str, port: int, message: str) -
 
 
 def test_only_this_machine_is_served_by_default() -> None:
-    assert Explore(Path("run")).host == "127.0.0.1"
+    assert Explore().host == "127.0.0.1"
 
 
 @pytest.mark.parametrize("wrong", ["nowhere", "empty", "other"])
@@ -78,3 +78,58 @@ def test_it_prints_its_url_and_stops_cleanly_on_ctrl_c(run: Path) -> None:
     assert server.returncode == 0, errors
     assert "Stopped." in out
     assert "Traceback" not in errors
+
+
+BUSY = """
+import sys, threading, torch
+from gcb.cli.main import main
+
+def compute():
+    matrix = torch.rand(64, 64)
+    while True:
+        matrix @ matrix
+
+threading.Thread(target=compute, daemon=True).start()
+main(["explore", sys.argv[1], "--port", "8670"])
+"""
+"""A thread that is inside PyTorch whenever the server is stopped: with the loader's own it happens now and then."""
+
+
+def test_stopping_while_an_agent_computes_does_not_abort(run: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY, str(run)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        url = re.search(r"http://127\.0\.0\.1:\d+/", server.stdout.readline())
+        assert url
+        urllib.request.urlopen(url.group()).close()
+        server.send_signal(signal.SIGINT)
+        out, errors = server.communicate(timeout=120)
+    assert (server.returncode, out) == (0, "Stopped.\n"), errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--data", "{}/nowhere"], "{}/nowhere"),
+        (["--data", "{}"], "{} is not a dataset"),
+        (["--device", "cuda"], "device is 'cuda'; available on this machine: cpu"),
+    ],
+)
+def test_a_wrong_dataset_or_device_is_said_in_the_terminal(
+    options: list[str], message: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    if "cuda" in options and torch.cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    with pytest.raises(SystemExit) as end:
+        main(["explore", str(run), *(option.format(tmp_path) for option in options)])
+    assert end.value.code == 2
+    assert message.format(tmp_path) in capsys.readouterr().err
+
+
+def test_three_runs_are_too_many(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["explore", *[str(run)] * 3])
+    assert "3 runs are given; accepted: one, or two side by side" in capsys.readouterr().err

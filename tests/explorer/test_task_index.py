@@ -54,15 +54,15 @@ def hand_made_index() -> TaskIndex:
 
 def test_neighbours_are_the_nearest_in_phi() -> None:
     neighbours = hand_made_index().neighbours((frame(100, 0, 0), frame(118, 0, 0)), 2)
-    assert [task["index"] for task in neighbours] == [2, 3]
+    assert [task["index"] for task in neighbours] == [2, 0]  # one of each episode
     assert neighbours[0]["distance"] == pytest.approx(2 / 3)  # |20 - 18|, averaged over three dimensions
     assert neighbours[0]["label"] == "drawer"
 
 
 def test_a_task_is_not_its_own_neighbour() -> None:
     index = hand_made_index()
-    assert [task["index"] for task in index.neighbours(index.pair(0), 2, own=0)] == [2, 3]
-    assert {task["index"] for task in index.neighbours(index.pair(0), 2)} == {0, 1}
+    assert [task["index"] for task in index.neighbours(index.pair(0), 2, own=0)] == [2]
+    assert [task["index"] for task in index.neighbours(index.pair(0), 2)] == [0, 2]
 
 
 def test_the_inferred_goal_follows_the_arithmetic() -> None:

@@ -10,7 +10,11 @@ import torch
 from helpers.fault_table import Row, markdown, write_between_markers
 from helpers.small_runs import write_slide_dataset
 
-ROWS, START = pytest.StashKey[list[Row]](), time.monotonic()
+import gcb
+
+ROWS, START = pytest.StashKey[dict[str, list[Row]]](), time.monotonic()
+COMMANDS = {"reliability": "make faults", "inputs": "make inputs"}
+"""The sections of docs/reliability.md with a table, and the command that writes each."""
 
 Record = Callable[[str, str, int, str], None]
 
@@ -22,11 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    table, rows = session.config.getoption("table", None), session.config.stash.get(ROWS, [])
-    if table and rows and exitstatus == 0:
+    table, sections = session.config.getoption("table", None), session.config.stash.get(ROWS, {})
+    if table and exitstatus == 0:
         minutes = (time.monotonic() - START) / 60
-        title = f"Written by `make faults` in {minutes:.0f} minutes on {os.cpu_count()} cores; every test passed."
-        write_between_markers(table, f"{title}\n\n{markdown(rows)}")
+        for section, rows in sections.items():
+            command, version = COMMANDS[section], gcb.__version__
+            title = f"Version {version}, by `{command}` in {minutes:.0f} minutes on {os.cpu_count()} cores: all passed."
+            write_between_markers(table, section, f"{title}\n\n{markdown(rows)}")
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +44,18 @@ def full(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def record(request: pytest.FixtureRequest) -> Record:
     """Add a row to the table; called after the last assertion of a test."""
-    rows = request.config.stash.setdefault(ROWS, [])
-    return lambda *cells: rows.append(Row(*cells))
+    return _recorder(request, "reliability")
+
+
+@pytest.fixture
+def record_input(request: pytest.FixtureRequest) -> Record:
+    """Add a row to the table of bad input."""
+    return _recorder(request, "inputs")
+
+
+def _recorder(request: pytest.FixtureRequest, section: str) -> Record:
+    rows = request.config.stash.setdefault(ROWS, {})
+    return lambda *cells: rows.setdefault(section, []).append(Row(*cells))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.counting_env import collect_numbers
 from helpers.faults import files_of, run_forked
@@ -25,7 +27,7 @@ from helpers.small_runs import (
 from gcb.agent.agent import Agent
 from gcb.agent.export import export_run
 from gcb.analysis.analyse import ANALYSIS_DIR
-from gcb.data import export_data, open_dataset
+from gcb.data import export_data, import_data, open_dataset
 from gcb.errors import GCBError
 from gcb.evaluation.evaluate import evaluate_run
 from gcb.report.report import write_report
@@ -152,7 +154,9 @@ def test_commands_that_replace_files(
         function(runs[1], 1)
 
     def content(path: Path) -> Any:
-        return files_of(path) if path.is_dir() else path.read_bytes().replace(bytes(path.parent), b"RUN")
+        if path.is_dir():
+            return files_of(path)
+        return re.sub(rb'"date": "[^"]*"', b"", path.read_bytes()).replace(bytes(path.parent), b"RUN")
 
     fill_during(name, job, lambda: content(runs[1] / output), content(runs[0] / output))
 
@@ -165,6 +169,20 @@ def test_export_of_a_dataset(fill_during: Callable, disk: Disk, data: Path, tmp_
     export_data(open_dataset(data), tmp_path / "data.npz", quiet=True)
     expected = (tmp_path / "data.npz").read_bytes()
     fill_during("export of a dataset", job, lambda: (disk.path / "data.npz").read_bytes(), expected)
+
+
+def test_export_of_a_dataset_to_minari(fill_during: Callable, disk: Disk, data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("minari")
+    out = disk.path / "full-v0"
+
+    def job(fill: Fill) -> None:
+        fill(1_500_000)  # enough for some of the episodes
+        export_data(open_dataset(data), out, quiet=True)
+
+    def content() -> Any:
+        return import_data(out, tmp_path / "back", quiet=True).dataset.arrays()["frames"].tobytes()
+
+    fill_during("export of a dataset to Minari", job, content, np.asarray(open_dataset(data).frames).tobytes())
 
 
 def test_export_of_an_agent(fill_during: Callable, disk: Disk, run: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from helpers.fault_table import BEGIN, END, Row, in_words, markdown, write_between_markers
+from helpers.fault_table import Row, in_words, markdown, write_between_markers
 from helpers.faults import UNEXPECTED, run_forked
 
 from gcb.errors import GCBError
@@ -35,16 +35,16 @@ def test_messages_and_tracebacks_are_distinguished() -> None:
 
 
 def test_the_table_is_written_between_its_markers(tmp_path: Path) -> None:
-    path = tmp_path / "page.md"
-    path.write_text(f"# Title\n{BEGIN}\nold\n{END}\nafter\n")
+    path, begin, end = tmp_path / "page.md", "<!-- faults: begin -->", "<!-- faults: end -->"
+    path.write_text(f"# Title\n{begin}\nold\n{end}\nafter\n")
     for _ in range(2):
-        write_between_markers(path, markdown([Row("kill -9", "training", 1000, "nothing | lost")]))
+        write_between_markers(path, "faults", markdown([Row("kill -9", "training", 1000, "nothing | lost")]))
     header = "| fault | target | times | outcome |\n|---|---|---|---|"
     row = "| kill -9 | training | 1,000 | nothing / lost |"
-    assert path.read_text() == f"# Title\n{BEGIN}\n\n{header}\n{row}\n\n{END}\nafter\n"
+    assert path.read_text() == f"# Title\n{begin}\n\n{header}\n{row}\n\n{end}\nafter\n"
     path.write_text("no markers")
     with pytest.raises(SystemExit, match="to write between"):
-        write_between_markers(path, "text")
+        write_between_markers(path, "faults", "text")
 
 
 def test_counts_are_sorted() -> None:

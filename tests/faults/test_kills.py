@@ -27,8 +27,10 @@ from gcb.data import CollectConfig, collect, open_dataset
 from gcb.data.format import MANIFEST, PARTIAL
 from gcb.data.output_dir import JOURNAL
 from gcb.errors import GCBError
-from gcb.runs.run_dir import CHECKPOINT, RECORD, Run, read_results
-from gcb.utils.files import directory_lock, read_json
+from gcb.runs.evaluations import read_results
+from gcb.runs.run_dir import CHECKPOINT, RECORD, Run
+from gcb.utils.files import directory_lock
+from gcb.utils.text_files import read_json
 
 SEED = 7
 KILLS_PER_DIRECTORY = 7
@@ -137,6 +139,7 @@ def test_collection(kill_repeatedly: Callable) -> None:
 
 
 def test_collection_in_pybullet(kill_repeatedly: Callable) -> None:
+    pytest.importorskip("pybullet")
     config = CollectConfig("gcb/Drawer-v0", 240, options={"image_size": 16})
 
     def run(out: Path) -> None:

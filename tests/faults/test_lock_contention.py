@@ -14,7 +14,8 @@ from gcb.analysis.analyse import ANALYSIS_DIR
 from gcb.envs.spec import EnvSpec
 from gcb.evaluation.evaluate import EvalResult, write_result
 from gcb.evaluation.rollouts import Outcome
-from gcb.runs.run_dir import Run, read_results
+from gcb.runs.evaluations import read_results
+from gcb.runs.run_dir import Run
 from gcb.sweep.sweep_dir import SweepDir
 from gcb.utils.files import directory_lock
 

@@ -69,6 +69,7 @@ def test_training(check_growth: Callable, data: Path, tmp_path: Path, full: bool
 
 
 def test_simulation(check_growth: Callable, full: bool) -> None:
+    pytest.importorskip("pybullet")
     episodes = 1000 if full else 10
 
     def job(measure: Measure) -> None:

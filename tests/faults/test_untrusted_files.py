@@ -29,7 +29,8 @@ from gcb.runs.config import read_config
 from gcb.runs.run_dir import CHECKPOINT, CONFIG, EVAL, RECORD, Run
 from gcb.sweep.grid import read_grid
 from gcb.sweep.results import run_rows
-from gcb.utils.files import read_json, write_json
+from gcb.utils.files import write_json
+from gcb.utils.text_files import read_json
 
 Case = tuple[str, Callable[[], object]]
 """A description of an untrusted file, and the function that reads it."""

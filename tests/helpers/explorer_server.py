@@ -16,10 +16,10 @@ from gcb.envs.expert import Expert
 from gcb.explorer.app import create_app
 from gcb.explorer.loader import RunLoader
 from gcb.explorer.serve import listen, page_url
-from gcb.explorer.simulators import SimulatorPair
+from gcb.explorer.simulators import Simulators
 from gcb.methods import Shapes
 from gcb.runs.run_dir import RECORD
-from gcb.utils.files import read_json
+from gcb.utils.text_files import read_json
 
 
 @contextmanager
@@ -67,11 +67,11 @@ class ExpertAgent:
 
     shapes = Shapes((64, 64, 3), 5)
 
-    def __init__(self, simulators: SimulatorPair, idle: bool = False) -> None:
+    def __init__(self, simulators: Simulators, idle: bool = False) -> None:
         self.simulators, self.idle, self.conditioning = simulators, idle, None
 
     def start_task(self, initial_state: np.ndarray, **conditioning: Any) -> "ExpertAgent":
-        self.conditioning, self.expert = conditioning, Expert(self.simulators.agent)
+        self.conditioning, self.expert = conditioning, Expert(self.simulators.agents[0])
         return self
 
     def step(self, observation: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,5 +79,5 @@ class ExpertAgent:
         assert noise.shape == (5,)
         if self.idle:
             return np.zeros(5), np.array(np.nan)
-        env = self.simulators.agent
+        env = self.simulators.agents[0]
         return self.expert.action(), np.array(float(env._info(env.state())["success"]))

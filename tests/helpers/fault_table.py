@@ -1,11 +1,9 @@
-"""The table of injected faults in docs/reliability.md."""
+"""The tables of injected faults and of bad input in docs/reliability.md."""
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-BEGIN, END = "<!-- reliability: begin -->", "<!-- reliability: end -->"
 
 
 class Row(NamedTuple):
@@ -30,10 +28,11 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def write_between_markers(path: Path, text: str) -> None:
-    """Replace the text between the two markers of a Markdown file."""
-    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
+def write_between_markers(path: Path, section: str, text: str) -> None:
+    """Replace the text between the two markers of a section of a Markdown file."""
+    first, last = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
+    before, begin, rest = path.read_text(encoding="utf-8").partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise SystemExit(f"{path} has no lines {BEGIN} and {END} to write between")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+        raise SystemExit(f"{path} has no lines {first} and {last} to write between")
+    path.write_text(f"{before}{first}\n\n{text}\n\n{last}{after}", encoding="utf-8")

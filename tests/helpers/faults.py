@@ -177,3 +177,9 @@ def is_running(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def blocks_interrupts(process: int) -> bool:
+    """Whether SIGINT is blocked or ignored in this process."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    return bool((int(fields["SigBlk"], 16) | int(fields["SigIgn"], 16)) & 1 << (signal.SIGINT - 1))

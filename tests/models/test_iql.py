@@ -47,7 +47,7 @@ def transition(
     rows = {"goal": torch.tensor(inputs, dtype=torch.float32)}
     return Transition(
         actor_inputs=rows,
-        inputs=rows,
+        critic_inputs=rows,
         next_inputs={"goal": torch.tensor(next_inputs, dtype=torch.float32)},
         action=torch.tensor(action, dtype=torch.float32)[:, None],
         final=torch.tensor(final or [False] * len(action)),
@@ -62,7 +62,7 @@ def with_analogy(batch: Transition, inputs: list, next_inputs: list) -> Transiti
     return replace(
         batch,
         actor_inputs={**batch.actor_inputs, "analogy": rows},
-        inputs={**batch.inputs, "analogy": rows},
+        critic_inputs={**batch.critic_inputs, "analogy": rows},
         next_inputs={**batch.next_inputs, "analogy": after},
     )
 
@@ -303,8 +303,8 @@ def test_target_critics_follow_at_rate_tau() -> None:
 @pytest.mark.parametrize(
     ("loss", "network", "reached"),
     [
-        ("value_loss", "value", {("inputs", "goal"), ("inputs", "analogy")}),
-        ("critic_loss", "critics", {("inputs", "goal")}),
+        ("value_loss", "value", {("critic_inputs", "goal"), ("critic_inputs", "analogy")}),
+        ("critic_loss", "critics", {("critic_inputs", "goal")}),
         ("actor_loss", "actor", {("actor_inputs", "goal"), ("actor_inputs", "analogy")}),
         ("done_loss", "done", {("actor_inputs", "goal"), ("actor_inputs", "analogy")}),
     ],
@@ -314,7 +314,7 @@ def test_each_loss_trains_its_own_networks(loss: str, network: str, reached: set
     iql = IQL(IQLConfig(hidden=8), sizes, actions=2, history={"analogy": 2})
     given = {
         field: {policy: torch.randn(rows, size, requires_grad=True) for policy, size in sizes.items()}
-        for field, rows in (("actor_inputs", 8), ("inputs", 8), ("next_inputs", 4))
+        for field, rows in (("actor_inputs", 8), ("critic_inputs", 8), ("next_inputs", 4))
     }
     outcome: dict[str, Any] = {"final": torch.arange(8) == 3, "reward": torch.rand(4), "terminal": torch.rand(4) > 0.5}
     batch = Transition(**given, action=torch.randn(8, 2), **outcome)

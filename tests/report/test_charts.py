@@ -9,10 +9,10 @@ from gcb.report.charts import curve_chart
 from gcb.report.run_groups import RunGroup, RunRecord
 
 
-def group(*seeds: dict[int, float]) -> RunGroup:
+def group(*seeds: dict[int, float], metric: str = "loss") -> RunGroup:
     """Return a group whose seeds logged these losses by step."""
     missing: Any = None
-    metrics = [[{"step": step, "loss": loss} for step, loss in seed.items()] for seed in seeds]
+    metrics = [[{"step": step, metric: loss} for step, loss in seed.items()] for seed in seeds]
     records = tuple(RunRecord(missing, None, {}, rows, {}) for rows in metrics)
     return RunGroup(records, "label", "", "#123456")
 
@@ -30,6 +30,22 @@ def test_one_line_per_group_and_a_band_if_there_are_several_seeds() -> None:
     several = svg(group({1: 0.5, 2: 0.25}, {1: 0.75, 2: 0.5}), group({1: 1.0, 2: 2.0}))
     assert several.count("stroke: #123456") == 2
     assert several.count("fill-opacity") == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "ends"),
+    [
+        ("eval_goal", (0.0, 0.1), (0.0, 0.05 + 12.7062 * 0.05)),
+        ("eval_goal", (0.9, 1.0), (0.95 - 12.7062 * 0.05, 1.0)),
+        ("loss", (1.0, 3.0), (0.0, 2 + 12.7062)),
+        ("loss", (-1.0, 1.0), (-12.7062, 12.7062)),
+    ],
+)
+def test_a_band_ends_where_the_metric_does(metric: str, values: tuple[float, float], ends: tuple[float, float]) -> None:
+    curve = group(*({1: value} for value in values), metric=metric).curve(metric)
+    assert curve is not None
+    assert curve[2] is not None
+    assert [end.item() for end in curve[2]] == pytest.approx(ends, abs=1e-3)
 
 
 def test_a_single_point_has_a_marker() -> None:

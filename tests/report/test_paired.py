@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,8 +17,9 @@ from gcb.report.paired import Comparison, Evaluation, PairedRow, compare, defaul
 from gcb.report.paired_table import caption, csv_text, markdown, table_headings, table_rows
 from gcb.report.report import write_report
 from gcb.report.run_groups import RunGroup, find_runs, group_by_env, read_runs
-from gcb.utils.files import read_json, write_json
+from gcb.utils.files import write_json
 from gcb.utils.statistics import Criterion, Estimate
+from gcb.utils.text_files import read_json
 
 OURS, THEIRS = "11001101", "01010001"
 # The differences are 1, 0, 0, -1, 1, 1, 0, 0: mean .25; the sum of squares 4 - 8 · .25² = 3.5, over 7 is .5, and
@@ -321,7 +323,7 @@ def test_a_damaged_evaluation_is_named(tmp_path: Path, damage: dict[str, Any]) -
     gcbc = write_run(tmp_path / "gcbc", "gcbc", results=results(THEIRS))
     content = read_json(gcbc / "eval.json")
     write_json(gcbc / "eval.json", {"goal": {**content["goal"], **damage}})
-    with pytest.raises(GCBError, match=r"gcbc/eval\.json: goal is damaged") as error:
+    with pytest.raises(GCBError, match=r"gcbc/eval\.json(: goal is damaged| is damaged: goal\.)") as error:
         compare(groups_of(gcb, gcbc))
     assert "\n" not in str(error.value)
 
@@ -384,7 +386,7 @@ def test_the_report_has_a_section_if_there_are_several_methods(tmp_path: Path) -
     rad = write_run(tmp_path / "rad", "rad")
 
     def page(*runs: Path) -> str:
-        return write_report(runs, tmp_path / "report.html").read_text()
+        return re.sub(' data-label="[^"]*"', "", write_report(runs, tmp_path / "report.html").read_text())
 
     text = page(gcbc, gcb)
     assert "<h2>Paired differences</h2>" in text

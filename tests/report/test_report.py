@@ -25,8 +25,9 @@ from gcb.report.run_groups import RunGroup, group_runs, read_runs
 from gcb.report.success import overview, paper_rows, success_table
 from gcb.runs.config import TrainConfig, make_config, write_config
 from gcb.training.trainer import train
-from gcb.utils.files import read_json, write_json
+from gcb.utils.files import write_json
 from gcb.utils.media import write_video
+from gcb.utils.text_files import read_json
 
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 VOID = {"meta", "img", "br"}
@@ -204,12 +205,14 @@ def test_seeds_of_the_same_settings_are_one_group(runs: dict[str, Path]) -> None
     assert [(group.label, len(group.records)) for group in groups] == [("gcb", 2), ("gcbc", 1)]
     curve = groups[0].curve("actor_loss")
     assert curve is not None
-    steps, mean, half = curve
+    steps, mean, band = curve
     assert steps.tolist() == [2, 4]
     values = [[row["actor_loss"] for row in record.metrics] for record in groups[0].records]
     np.testing.assert_allclose(mean, np.mean(values, axis=0))
-    assert half is not None
-    np.testing.assert_allclose(half, 12.7062 * np.abs(np.diff(values, axis=0)[0]) / 2, rtol=1e-4)
+    assert band is not None
+    half = 12.7062 * np.abs(np.diff(values, axis=0)[0]) / 2
+    low = -np.inf if np.min(values) < 0 else 0
+    np.testing.assert_allclose(band, [np.maximum(mean - half, low), mean + half], rtol=1e-4)
     assert groups[0].curve("no such thing") is None
 
 
@@ -243,8 +246,8 @@ def test_the_same_settings_in_two_environments_are_one_row_of_table_1(runs: dict
     assert row.method == "GCB"
     # Goal images in both environments, and analogies in the one that the paper has them for.
     goal, analogy = "0.500 [0.237, 0.763]", "0.400 [0.168, 0.687]"
-    assert [ours and str(ours) for ours, _ in row.cells] == [goal, None, goal, None, analogy, None]
-    assert [paper for _, paper in row.cells][:2] == ["0.533 ± 0.037", "0.448 ± 0.033"]
+    assert [ours and str(ours) for ours, *_ in row.cells] == [goal, None, goal, None, analogy, None]
+    assert [paper for _, paper, _ in row.cells][:2] == ["0.533 ± 0.037", "0.448 ± 0.033"]
     assert "GCB" not in [other.method for other in others]
     twice = [row.method for row in paper_rows([*groups, groups[0]])]
     assert twice.count("GCB") == 2
@@ -289,7 +292,7 @@ def test_the_command_and_invalid_paths(
     before = out.read_bytes()
     for arguments, message in (
         ([str(tmp_path / "nowhere")], "nowhere"),
-        ([str(tmp_path)], "run.json"),
+        ([str(tmp_path)], "has no runs"),
         ([], "no run is given"),
     ):
         with pytest.raises(SystemExit) as ended:

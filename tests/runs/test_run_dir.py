@@ -18,7 +18,7 @@ from gcb.methods import Shapes
 from gcb.runs.dataset_record import DatasetRecord
 from gcb.runs.run_dir import CHECKPOINT, CONFIG, RECORD, Run, open_or_create
 from gcb.utils.dataclass_io import to_dict
-from gcb.utils.files import read_json
+from gcb.utils.text_files import read_json
 
 DATASET = DatasetRecord(None, "f", Shapes((32, 32, 3), 2), 100, {})
 
@@ -268,8 +268,8 @@ def record(**changes: Any) -> bytes:
         (record(shapes={"observation": [8, 8, 3], "action": 0}), "shapes is .*; accepted: "),
         (record(fingerprint=3), r"data\.fingerprint is 3; accepted: text"),
         (record(config=None), r"data\.config is None; accepted: a mapping"),
-        (record(config={"env": True}), "config has env True"),
-        (record(config={"options": [1]}), r"options \[1\]; accepted: "),
+        (record(config={"env": True}), r"config\.env is True; accepted: text or none"),
+        (record(config={"options": [1]}), r"config\.options is \[1\]; accepted: a mapping or none"),
         (record(colour="red"), r"data\.colour is not a setting"),
     ],
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from helpers.faults import wait_until
+from helpers.faults import blocks_interrupts, wait_until
 from helpers.small_sweeps import checkpoint_step, gcb, sweep_args, worker_pid
 
 from gcb.errors import GCBError
@@ -90,7 +90,7 @@ def test_workers_import_plugins(tmp_path: Path, data_root: Path, start_gcb, monk
     """
     (tmp_path / "own_methods.py").write_text(textwrap.dedent(source))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
-    monkeypatch.setenv("GCB_PLUGINS", "own_methods")
+    monkeypatch.setenv("GCB_PLUGINS", "own_methods, helpers.slide_env")
     process = start_gcb(*sweep_args(tmp_path / "out", data_root, "--methods", "mine", "--modes", "goal"))
     _, errors = process.communicate()
     assert process.returncode == 0, errors.decode()
@@ -121,6 +121,9 @@ def test_the_reason_of_a_failure_reaches_the_sweep(tmp_path: Path, data_root: Pa
     sweep_dir = SweepDir(tmp_path / "out")
     with sweep_dir.lock(), closing(LocalPool(sweep_dir, workers=2)) as pool:
         pool.start(FakeJob(message))  # pyright: ignore[reportArgumentType]
+        pid = pool._running[0][2].pid
+        assert pid is not None
+        assert blocks_interrupts(pid), "Ctrl-C would reach a job that is still importing modules"
         assert pool.has_room()
         assert not pool.has_room(2)
         results: list[Finished] = []

@@ -9,6 +9,7 @@ from helpers.small_sweeps import InlinePool, gcb, sweep_args
 from rich.console import Console
 
 from gcb.data import CollectConfig, open_dataset
+from gcb.errors import GCBError
 from gcb.report.rows import read_rows
 from gcb.runs.run_dir import Run
 from gcb.sweep.dashboard import Dashboard
@@ -17,7 +18,9 @@ from gcb.sweep.jobs import DataJob
 from gcb.sweep.results import run_rows
 from gcb.sweep.scheduler import Plan, Scheduler
 from gcb.sweep.sweep_dir import SweepDir
-from gcb.utils.files import directory_lock, read_json, write_json
+from gcb.training.loggers import read_metrics
+from gcb.utils.files import directory_lock, write_json
+from gcb.utils.text_files import read_json
 
 pytestmark = pytest.mark.usefixtures("inline")
 
@@ -82,6 +85,14 @@ def test_a_job_whose_process_dies_is_retried_twice(tmp_path, data_root, deaths, 
     assert len(started) == starts
     assert bool(failures) == fails
     assert output.count("is retried: out of memory") == 2
+
+
+def test_runs_are_evaluated_during_training(tmp_path: Path, data_root: Path) -> None:
+    run_sweep(tiny_grid(eval_every=2, eval_episodes=1), tmp_path / "out", data_root)
+    rows = read_metrics(tmp_path / "out" / "runs" / RUN)
+    assert [row["step"] for row in rows if "eval_goal" in row] == [2, 4]
+    with pytest.raises(GCBError, match="goal_agnostic_bc: eval_every is 3; accepted: a multiple of 2"):
+        tiny_grid(eval_every=3).jobs(tmp_path, data_root)
 
 
 def test_a_run_with_other_settings_is_not_touched(tmp_path: Path, data_root: Path) -> None:
@@ -189,5 +200,26 @@ def test_an_existing_dataset_must_match_the_grid(tmp_path: Path, data_root: Path
 def test_a_dry_run_lists_the_jobs_and_writes_nothing(tmp_path: Path, data_root: Path, capsys) -> None:
     out = tmp_path / "out"
     assert gcb(*sweep_args(out, data_root, "--dry-run")) == 0
-    assert "1 runs on 1 datasets: 1 done, 1 new" in " ".join(capsys.readouterr().out.split())
+    assert "1 run on 1 dataset: 1 done, 1 new; 4 steps, 12 episodes" in " ".join(capsys.readouterr().out.split())
     assert not out.exists()
+    assert gcb(*sweep_args(out, data_root)) == 0
+    capsys.readouterr()
+    for episodes, left in (("4", "0 steps, 0 episodes"), ("6", "0 steps, 18 episodes, about 0.0 hours of one core")):
+        assert gcb(*sweep_args(out, data_root, "--dry-run", "--episodes", episodes)) == 0
+        assert left in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_time_left_follows_from_the_finished_runs(tmp_path: Path, data_root: Path) -> None:
+    sweep_dir = SweepDir(tmp_path / "out")
+
+    def plan(**changes: object) -> Plan:
+        grid = tiny_grid(**changes)
+        return Plan(grid.datasets(data_root), grid.jobs(sweep_dir.runs, data_root))
+
+    assert plan().seconds_left() is None
+    run_sweep(tiny_grid(), tmp_path / "out", data_root)
+    assert plan().seconds_left() == 0
+    path = sweep_dir.runs / RUN / "checkpoint.json"
+    write_json(path, read_json(path) | {"seconds": 8.0})  # 2 s for each of its 4 steps
+    longer = plan(seeds=(1, 2), overrides={**TINY, "steps": 40})
+    assert longer.seconds_left() == pytest.approx(2 * 40 * 2 / 0.8)

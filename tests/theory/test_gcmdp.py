@@ -26,10 +26,10 @@ STAY = np.eye(2)[:, None]  # two states, one action that does nothing
         ({"gamma": 0.0}, "gamma is 0.0"),
         ({"achieved": np.ones((2, 3))}, r"achieved has shape \(2, 3\)"),
         ({"achieved": np.full((2, 1), 0.5)}, "only 0 and 1"),
-        ({"action_names": ["a", "b"]}, "action_names has 2 entries; 1 were expected"),
+        ({"action_names": ["a", "b"]}, "action_names has 2 entries; accepted: 1"),
     ],
 )
-def test_a_world_that_makes_no_sense_is_refused(change, message):
+def test_an_mdp_that_makes_no_sense_is_refused(change, message):
     fields = {"P": STAY, "goals": [1], "gamma": 0.9} | change
     with pytest.raises(GCBError, match=message):
         GCMDP(**fields)
@@ -92,7 +92,7 @@ def test_grid_options_out_of_range_are_refused(options):
         grid_world(("..",), **options)
 
 
-def test_the_same_seed_gives_the_same_random_world_and_twins_are_equal():
+def test_the_same_seed_gives_the_same_random_mdp_and_twins_are_equal():
     first, second = (random_mdp(np.random.default_rng(3), states=5, twins=2, support=3) for _ in range(2))
     np.testing.assert_array_equal(first.P, second.P)
     np.testing.assert_array_equal(first.P[-2:], first.P[:2])

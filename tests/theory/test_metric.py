@@ -148,5 +148,5 @@ def test_any_reward_differs_by_no_more_than_the_weighted_metric(mdp, seed):
 
 
 def test_a_start_of_the_wrong_size_is_refused(odds):
-    with pytest.raises(GCBError, match=r"shape \(2, 2\); \(4, 4\)"):
+    with pytest.raises(GCBError, match=r"shape \(2, 2\); accepted: \(4, 4\)"):
         iterate(Operator(odds[1], 0.5, scaled=True), start=np.zeros((2, 2)))

@@ -10,7 +10,7 @@ from gcb.errors import GCBError
 from gcb.theory import run
 from gcb.theory.report import SECTIONS
 from gcb.theory.verdicts import as_markdown
-from gcb.utils.files import read_json
+from gcb.utils.text_files import read_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
 FIGURES = {"grid", "convergence", "bounds", "sufficiency", "functions", "arithmetic", "learned", "scaling"}

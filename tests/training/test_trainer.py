@@ -15,6 +15,7 @@ import torch
 from helpers.tiny import tiny_config, tiny_dataset
 from torch import Tensor
 
+import gcb.training.clock
 import gcb.training.collapse
 import gcb.training.learner
 import gcb.training.trainer
@@ -182,7 +183,7 @@ def test_the_time_limit_applies_at_a_checkpoint(tmp_path: Path, data: Dataset, m
         return real(self, batch, number)
 
     monkeypatch.setattr(Learner, "step", step)
-    monkeypatch.setattr(gcb.training.trainer.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(gcb.training.clock.time, "monotonic", lambda: now[0])
     config = tiny_config("gcbc", minutes=9 / 60)
     result = train(config, data, tmp_path / "run", quiet=True)
     assert (result.step, result.seconds) == (5, 10.0)

@@ -13,14 +13,15 @@ from gcb.errors import GCBError
 from gcb.utils.files import (
     atomic_file,
     directory_lock,
-    explain_os_errors,
     file_lock,
-    read_json,
+    output_file,
     sha256,
     staged_dir,
     write_atomically,
     write_json,
 )
+from gcb.utils.os_errors import explain_os_errors
+from gcb.utils.text_files import read_json
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -125,6 +126,12 @@ def test_an_os_error_names_the_file_and_the_reason(tmp_path: Path) -> None:
         explain_os_errors("run"),
     ):
         write_atomically(tmp_path / "nowhere" / "file", b"")
+
+
+@pytest.mark.parametrize("path", ["", ".", "/", "/tmp"])
+def test_a_directory_is_not_a_file_to_write(path: str) -> None:
+    with pytest.raises(GCBError, match="could not be written: Is a directory"), output_file(path):
+        pass
 
 
 def test_a_staged_directory_appears_complete_or_not_at_all(tmp_path: Path) -> None:

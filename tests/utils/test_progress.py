@@ -75,3 +75,20 @@ def test_the_last_line_is_written_once() -> None:
             now[0] += 2.0
             bar.advance()
     assert stream.getvalue().count("100 %") == 1
+
+
+def test_the_work_goes_on_when_nobody_reads_the_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    clock = Clock()
+    with Progress("collecting", 2, stream=Closed(), clock=clock) as bar:
+        clock.now += 20
+        bar.advance()
+        bar.advance()
+    assert bar.done == 2
+    monkeypatch.setattr("sys.stderr", None)  # as it is if the shell closed it
+    with Progress("collecting", 2, clock=clock) as bar:
+        bar.advance(2)
+    assert bar.done == 2

@@ -1,4 +1,4 @@
-"""Import and export of other formats: OGBench files, Minari datasets, directories of .npz files."""
+"""Import and export of other formats: OGBench files, Minari and LeRobot datasets, directories of .npz files."""
 
 from gcb.data.formats.exporter import export_data
 from gcb.data.formats.importer import ImportOptions, ImportResult, import_data

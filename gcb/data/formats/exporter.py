@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from gcb.data.formats.minari import write_minari
+from gcb.data.formats.lerobot_writer import write_lerobot
+from gcb.data.formats.minari_writer import write_minari
 from gcb.data.formats.ogbench import write_ogbench
 from gcb.data.store import Dataset
 from gcb.errors import GCBError
@@ -17,23 +18,30 @@ from gcb.utils.dataclass_io import check_interval
 def export_data(
     dataset: Dataset,
     out: str | os.PathLike[str],
-    format: Literal["auto", "ogbench", "minari"] = "auto",
+    format: Literal["auto", "ogbench", "minari", "lerobot"] = "auto",
     *,
     val_episodes: int = 0,
+    env: str | None = None,
     quiet: bool = False,
 ) -> list[Path]:
-    """Write a dataset as an OGBench .npz file or a Minari dataset and return the paths written.
+    """Write a dataset as an OGBench .npz file, a Minari dataset or a LeRobotDataset and return the paths written.
 
     `auto` writes OGBench if `out` ends in .npz and Minari otherwise. The last `val_episodes` episodes go to OGBench's
-    validation file, NAME-val.npz.
+    validation file, NAME-val.npz. `env` is the environment that a Minari dataset names; by default the dataset's own.
     """
     path = Path(os.path.abspath(out))
     if format == "auto":
         format = "ogbench" if path.suffix == ".npz" else "minari"
+    if val_episodes and format != "ogbench":
+        raise GCBError(f"val_episodes is {val_episodes}; only OGBench has a validation file")
+    if env and format != "minari":
+        raise GCBError(f"env is {env!r}; only Minari names an environment")
+    bound = dataset.config.get("action_bound", 1.0)
     if format == "minari":
-        if val_episodes:
-            raise GCBError(f"val_episodes is {val_episodes}; only OGBench has a validation file")
-        write_minari(_undo_conversion(dataset), path, quiet=quiet)
+        write_minari(_undo_conversion(dataset), path, env=env, action_bound=bound, quiet=quiet)
+        return [path]
+    if format == "lerobot":
+        write_lerobot(_undo_conversion(dataset), path, action_bound=bound, quiet=quiet)
         return [path]
     if path.suffix != ".npz":
         raise GCBError(f"{path.name} does not end in .npz, which OGBench files do")

@@ -1,9 +1,10 @@
-"""Minari datasets: a directory of metadata and HDF5 (or Arrow) files, read and written with the package `minari`.
+"""Read Minari datasets, directories of metadata and HDF5 or Arrow files; `minari_writer.py` writes them.
 
-Images are written without Minari's default JPEG encoding, which changes pixels. A dataset whose metadata lack the
-observation or action space is refused: Minari would build the environment, and so run the code that its metadata name.
+A dataset whose metadata lack the observation or action space is refused: Minari would build the environment, and so run
+the code that its metadata name.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from gcb.data.episode import EpisodeArrays
-from gcb.data.formats.source import EpisodeSource, sha256_of_files
-from gcb.data.store import Dataset
+from gcb.data.formats.source import EpisodeSource, check_extras, sha256_of_files
 from gcb.errors import GCBError
-from gcb.utils.files import read_json, staged_dir
-from gcb.utils.progress import Progress
+from gcb.utils.text_files import read_json
 
 METADATA = "metadata.json"
 OBSERVATION, GOAL = "observation", "desired_goal"
@@ -39,7 +38,8 @@ def minari_source(path: Path, observation: str | None = None) -> EpisodeSource:
     count, extras = metadata["total_episodes"], metadata.get(EXTRAS, {})
     digest = sha256_of_files(data_dir, sorted(file for file in data_dir.rglob("*") if file.is_file()))
     source = {"format": "minari", "name": str(metadata.get("dataset_id", path.name)), "sha256": digest}
-    config = {**extras.get("config", {}), "source": {**source, **({"observation": keys[0]} if keys else {})}}
+    source |= {"observation": keys[0]} if keys else {}
+    config = {**_environment(data_dir, metadata), **extras.get("config", {}), "source": source | _origin(metadata)}
 
     def episodes() -> Iterator[tuple[str, EpisodeArrays]]:
         stored = iter(storage.get_episodes(range(count)))
@@ -51,7 +51,37 @@ def minari_source(path: Path, observation: str | None = None) -> EpisodeSource:
                 raise GCBError(f"{name} could not be read: {error or type(error).__name__}") from error
             yield name, arrays
 
-    return EpisodeSource(config, count, episodes, tuple(sorted(entries.keys() - set(keys))))
+    unused = tuple(sorted(entries.keys() - set(keys)))
+    bound = extras.get("action_bound") or _action_bound(storage.action_space)
+    return EpisodeSource(config, count, episodes, unused, bound)
+
+
+def _environment(data_dir: Path, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the environment that the metadata name, for `gcb eval`, without importing anything of it."""
+    if "env_spec" not in metadata:
+        return {}
+    try:
+        spec = json.loads(metadata["env_spec"])
+        env, options, package = str(spec["id"]), dict(spec["kwargs"]), str(spec["entry_point"]).partition(".")[0]
+    except (LookupError, TypeError, ValueError) as error:
+        raise GCBError(f"{data_dir / METADATA}: env_spec is not one of Gymnasium's ({error!r})") from error
+    # Gymnasium imports the package in front of the colon, which registers the environment.
+    known = package in ("gymnasium", "gcb") or ":" in env
+    return {"env": env if known else f"{package}:{env}", "options": options, "adapter": "goal"}
+
+
+def _origin(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return author and algorithm, as far as they are given."""
+    author, algorithm = metadata.get("author"), metadata.get("algorithm_name")
+    origin: dict[str, Any] = {"author": sorted(map(str, author))} if isinstance(author, list) and author else {}
+    return {**origin, "algorithm": str(algorithm)} if algorithm else origin
+
+
+def _action_bound(space: Any) -> float:
+    """Return the bound of the actions if it is the same in every direction, else 1."""
+    low, high = getattr(space, "low", np.array(-1)), getattr(space, "high", np.array(1))
+    bound = float(high.max())
+    return bound if np.isfinite(bound) and bound > 0 and (high == bound).all() and (low == -bound).all() else 1.0
 
 
 def find_data_dir(path: Path) -> Path:
@@ -64,7 +94,7 @@ def find_data_dir(path: Path) -> Path:
 
 def _open(data_dir: Path) -> tuple[Any, dict[str, Any]]:
     """Return the storage and its metadata if they can be read without running any code of the dataset."""
-    _check_installed()
+    check_installed()
     path = data_dir / METADATA
     metadata = read_json(path)
     if not isinstance(metadata, dict) or not isinstance(metadata.get("total_episodes"), int):
@@ -74,8 +104,7 @@ def _open(data_dir: Path) -> tuple[Any, dict[str, Any]]:
             f"{path} has no observation_space or no action_space; to find them out, Minari would run the environment "
             "that it names. Save the dataset with both spaces"
         )
-    if not isinstance(metadata.get(EXTRAS, {}), dict):
-        raise GCBError(f"{path}: {EXTRAS} is not a JSON object")
+    check_extras(metadata.get(EXTRAS, {}), f"{path}: {EXTRAS}")
     if metadata.get("data_format") == "hdf5":
         _check_links(data_dir)
     from minari.dataset.minari_storage import MinariStorage
@@ -86,7 +115,8 @@ def _open(data_dir: Path) -> tuple[Any, dict[str, Any]]:
         raise GCBError(f"{data_dir} could not be opened as a Minari dataset: {error}") from error
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
+    """Raise unless Minari can be imported."""
     if find_spec("minari") is None:
         raise GCBError("Minari is not installed: pip install 'gcb[minari]'.")
 
@@ -109,7 +139,9 @@ def _check_links(data_dir: Path) -> None:
         try:
             with h5py.File(path, "r") as file:
                 check(file)
-        except OSError as error:
+        except GCBError:
+            raise
+        except Exception as error:  # h5py raises OSError, RuntimeError, KeyError and others
             raise GCBError(f"{path} is damaged or not an HDF5 file: {error}") from error
 
 
@@ -152,77 +184,3 @@ def _episode_arrays(episode: Mapping[str, Any], keys: tuple[str, ...], extras: M
     if f"{EXTRAS}_scene" in infos:
         arrays["scene"] = dict(zip(extras["scene_names"], infos[f"{EXTRAS}_scene"][0].tolist(), strict=True))
     return arrays
-
-
-def write_minari(dataset: Dataset, out: Path, *, quiet: bool = False) -> None:
-    """Write a Minari dataset to a new directory, completely or not at all.
-
-    The directory's name is the dataset's id: a name followed by -v and a number.
-    """
-    _check_installed()
-    from minari.dataset.minari_dataset import parse_dataset_id
-
-    try:
-        parse_dataset_id(out.name)
-    except (TypeError, ValueError) as error:
-        raise GCBError(f"{out.name} is not a Minari dataset id; accepted: for example {out.name}-v0") from error
-    if out.exists():
-        raise GCBError(f"{out} already exists; name a new directory")
-    goals = np.asarray(dataset.episode_goal_frame) >= 0
-    if goals.any() and not goals.all():
-        raise GCBError(f"{int(goals.sum())} of {len(goals)} episodes have a goal; Minari needs it in all or in none")
-    with staged_dir(out) as staging:
-        _write(dataset, staging / "data", out.name, bool(goals.all()), quiet)
-
-
-def _write(dataset: Dataset, data_dir: Path, dataset_id: str, goals: bool, quiet: bool) -> None:
-    import minari
-    from gymnasium.spaces import Box, Dict
-    from minari.dataset.minari_storage import MinariStorage
-
-    low, high = (0, 255) if dataset.frames.dtype == np.uint8 else (-np.inf, np.inf)
-    space = Box(low, high, dataset.frames.shape[1:], dataset.frames.dtype.type)
-    observations = Dict({OBSERVATION: space, GOAL: space}) if goals else space
-    bound = max(1.0, float(np.abs(dataset.actions).max()))
-    actions = Box(-bound, bound, dataset.actions.shape[1:], dataset.actions.dtype.type)
-    storage = MinariStorage.new(data_dir, observations, actions, data_format="hdf5", jpeg_encoding=False)
-    with Progress("exporting", dataset.episodes, "episodes", quiet=quiet) as bar:
-        for number in range(dataset.episodes):
-            storage.update_episodes([_buffer(dataset, number)])
-            bar.advance()
-    names = {"task_names": list(dataset.task_names), "scene_names": list(dataset.scene_names)}
-    extras = {"config": dict(dataset.config), "rewards": dataset.rewards is not None, **names}
-    storage.update_metadata({"dataset_id": dataset_id, "minari_version": minari.__version__, EXTRAS: extras})
-
-
-def _buffer(dataset: Dataset, number: int) -> Any:
-    """Return one episode as a Minari buffer. What Minari has no field for goes into the infos of every step."""
-    from minari.data_collector import EpisodeBuffer
-
-    episode = dataset.episode(number)
-    rows, truncations = len(episode.frames), np.zeros(episode.length, bool)
-    truncations[-1] = not episode.terminated[-1]
-    constants: dict[str, Any] = {"goal_state": episode.goal_state, "success": episode.success}
-    if episode.task is not None:
-        constants["task"] = dataset.task_names.index(episode.task)
-    if episode.scene:
-        constants["scene"] = np.array([*episode.scene.values()], np.float32)
-    infos = {key: _repeat(value, rows) for key, value in constants.items() if value is not None}
-    if episode.states is not None:
-        infos["states"] = np.asarray(episode.states)
-    frames = np.asarray(episode.frames)
-    arrays: dict[str, Any] = {
-        "observations": frames,
-        "actions": np.asarray(episode.actions),
-        "rewards": np.zeros(episode.length, np.float32) if episode.rewards is None else np.asarray(episode.rewards),
-        "terminations": np.asarray(episode.terminated),
-        "truncations": truncations,
-        "infos": {f"{EXTRAS}_{key}": value for key, value in infos.items()},
-    }
-    if episode.goal_frame is not None:
-        arrays["observations"] = {OBSERVATION: frames, GOAL: _repeat(episode.goal_frame, rows)}
-    return EpisodeBuffer(id=number, **arrays)
-
-
-def _repeat(value: Any, rows: int) -> np.ndarray:
-    return np.repeat(np.asarray(value)[None], rows, axis=0)

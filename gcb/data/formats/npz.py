@@ -159,7 +159,7 @@ def npz_dir_source(path: Path) -> EpisodeSource:
     """Open a directory with one .npz file per episode."""
     files = sorted(path.glob("*.npz"))
     if not files:
-        raise GCBError(f"{path} has no .npz files; accepted: one per episode, such as 0000.npz")
+        raise GCBError(f"{path} has no .npz files (one per episode), and is not a Minari or LeRobot dataset")
 
     def episodes() -> Iterator[tuple[str, EpisodeArrays]]:
         for file in files:

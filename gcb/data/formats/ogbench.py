@@ -5,8 +5,9 @@
     actions          a0   a1   a2   a3   a0        a3 has no next observation and is dropped
     terminals         0    0    0    1    0        1 at the last observation, whether or not a goal was reached
 
-Four rows are thus three transitions. NAME.npz is for training, NAME-val.npz beside it for validation. Other arrays
-with as many rows (qpos, qvel, button_states) become the hidden states. Everything else in a dataset (goals,
+Four rows are thus three transitions. NAME.npz is for training, NAME-val.npz beside it for validation. `rewards` and
+`masks` (0 where a goal is reached), which the files of single tasks have, belong to the action in their row. Other
+arrays with as many rows (qpos, qvel, button_states) become the hidden states. Everything else in a dataset (goals,
 rewards, tasks) is exported under names that start with gcb_, which OGBench's own loader ignores.
 """
 
@@ -19,13 +20,15 @@ import numpy as np
 
 from gcb.data.episode import EpisodeArrays
 from gcb.data.formats.npz import Archive, ChunkedArray, write_npz
-from gcb.data.formats.source import EpisodeSource
+from gcb.data.formats.source import EpisodeSource, check_extras
 from gcb.data.store import Dataset
-from gcb.errors import GCBError
-from gcb.utils.files import atomic_file, explain_os_errors, sha256
+from gcb.errors import GCBError, short
+from gcb.utils.files import output_file, sha256
 from gcb.utils.progress import Progress
+from gcb.utils.text_files import parse_json
 
 REQUIRED = ("observations", "actions", "terminals")
+REWARDS, MASKS = "rewards", "masks"
 ABOUT = "gcb_about"
 """Array with a JSON text: the dataset's configuration and names."""
 CHUNK = 1024
@@ -46,6 +49,7 @@ def ogbench_source(path: Path) -> EpisodeSource:
 
     def episodes() -> Iterator[tuple[str, EpisodeArrays]]:
         arrays = {name: archive.array(name) for name in archive.entries if name not in ("observations", *unused)}
+        _check_masks(path, arrays.get(MASKS))
         if states:
             arrays["gcb_states"] = _concatenate_states(path, {name: arrays[name] for name in states})
         with archive.rows("observations") as observations:
@@ -69,10 +73,17 @@ def _check_arrays(path: Path, archive: Archive) -> None:
         raise GCBError(f"{path} has no {', '.join(missing)}; it has {', '.join(entries) or 'nothing'}")
     if "next_observations" in entries:
         raise GCBError(f"{path} has next_observations: it was saved after loading. Accepted: the file as published")
-    shapes = {name: entries[name].shape for name in REQUIRED}
+    shapes = {name: entries[name].shape for name in (*REQUIRED, REWARDS, MASKS) if name in entries}
     if len({shape[:1] for shape in shapes.values()}) > 1 or () in shapes.values():
         described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise GCBError(f"{path} has arrays of different lengths: {described}")
+
+
+def _check_masks(path: Path, masks: np.ndarray | None) -> None:
+    if masks is not None and (masks.ndim != 1 or not np.isin(masks, (0, 1)).all()):
+        raise GCBError(
+            f"{path}: masks are {masks.dtype} {masks.shape}; accepted: (N,), 0 where a goal is reached, else 1"
+        )
 
 
 def _last_rows(path: Path, terminals: np.ndarray) -> np.ndarray:
@@ -91,7 +102,8 @@ def _last_rows(path: Path, terminals: np.ndarray) -> np.ndarray:
 def _split_arrays(archive: Archive) -> tuple[list[str], tuple[str, ...]]:
     """Return the optional arrays that are part of the states, and those that a dataset has no field for."""
     entries, rows = archive.entries, archive.entries["actions"].shape[0]
-    others = [name for name in entries if name not in REQUIRED and not name.startswith("gcb_")]
+    known = (*REQUIRED, REWARDS, MASKS)
+    others = [name for name in entries if name not in known and not name.startswith("gcb_")]
     states = [name for name in others if entries[name].shape[:1] == (rows,) and entries[name].dtype.kind in "biuf"]
     return states, tuple(name for name in others if name not in states)
 
@@ -109,9 +121,11 @@ def _about(path: Path, archive: Archive) -> dict[str, Any]:
     if ABOUT not in archive.entries:
         return {}
     try:
-        return dict(json.loads(str(archive.array(ABOUT))))
-    except (TypeError, ValueError) as error:
-        raise GCBError(f"{path}: {ABOUT} is not a JSON object: {error}") from error
+        about = parse_json(str(archive.array(ABOUT)))
+    except (ValueError, RecursionError) as error:
+        raise GCBError(f"{path}: {ABOUT} is not readable JSON: {error}") from error
+    check_extras(about, f"{path}: {ABOUT}")
+    return about
 
 
 def _trajectory(
@@ -124,6 +138,10 @@ def _trajectory(
     steps, rows = slice(first - number, last - number), slice(first, last + 1)
     indices = {"rewards": steps, "terminated": steps, "states": rows, "task": number, "success": number}
     trajectory: dict[str, Any] = {"actions": arrays["actions"][first:last]}
+    if REWARDS in arrays:
+        trajectory["rewards"] = arrays[REWARDS][first:last]
+    if MASKS in arrays:
+        trajectory["terminated"] = arrays[MASKS][first:last] == 0
     trajectory |= {key: arrays[f"gcb_{key}"][index] for key, index in indices.items() if f"gcb_{key}" in arrays}
     if "gcb_goal" in arrays and (goal := int(arrays["gcb_goal_of"][number])) >= 0:
         trajectory |= {key: arrays[f"gcb_{key}"][goal] for key in ("goal", "goal_state") if f"gcb_{key}" in arrays}
@@ -152,7 +170,7 @@ def write_ogbench(dataset: Dataset, out: Path, episodes: range, *, quiet: bool =
     arrays[ABOUT] = np.array(json.dumps(about))
     chunks = _chunks(dataset.frames, frame, quiet)
     observations = ChunkedArray((len(frame), *dataset.frames.shape[1:]), dataset.frames.dtype, chunks)
-    with explain_os_errors(out), atomic_file(out) as handle:
+    with output_file(out) as handle:
         write_npz(handle, {"observations": observations, **arrays})
 
 
@@ -173,10 +191,13 @@ def _states(dataset: Dataset, frame: np.ndarray) -> dict[str, np.ndarray]:
     if entries is None:
         return {"gcb_states": states}
     columns = np.cumsum([0, *(int(np.prod(shape, dtype=int)) for _, shape, _ in entries)])
-    return {
-        name: states[:, low:high].reshape(-1, *shape).astype(dtype)
-        for (name, shape, dtype), low, high in zip(entries, columns[:-1], columns[1:], strict=True)
-    }
+    try:
+        return {
+            name: states[:, low:high].reshape(-1, *shape).astype(dtype)
+            for (name, shape, dtype), low, high in zip(entries, columns[:-1], columns[1:], strict=True)
+        }
+    except (TypeError, ValueError) as error:
+        raise GCBError(f"config.states is {short(entries)}, but the states have {states.shape[1]} columns") from error
 
 
 def _episode_fields(dataset: Dataset, chosen: slice) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 // The agent's representation of the task: its nearest tasks in φ and the inferred goal.
 
 import { taskImage } from "./api.js";
+import { showText } from "./status.js";
 
 const $ = (id) => document.getElementById(id);
 const percent = (fraction) => `${Math.round(100 * fraction)} %`;
@@ -19,7 +20,7 @@ export function showAnalysis(analysis, task, use) {
 
 export function hideAnalysis(reason) {
   $("analysis").hidden = true;
-  $("analysis-status").textContent = reason;
+  showText($("analysis-status"), reason);
 }
 
 function neighbourItem({ index, label }, use) {

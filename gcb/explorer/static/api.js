@@ -32,6 +32,10 @@ export async function fetchJson(path, body, signal) {
   return (await send(path, body, signal)).json();
 }
 
+export async function fetchBlob(path, body) {
+  return (await send(path, body)).blob();
+}
+
 export async function* fetchLines(path, body, signal) {
   const reader = (await send(path, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -47,7 +51,7 @@ export async function* fetchLines(path, body, signal) {
 // Wraps `work(signal, ...)` so that a newer call aborts the older one: only the visitor's last choice counts.
 export function latest(work) {
   let running = null;
-  return async (...args) => {
+  const call = async (...args) => {
     running?.abort();
     const mine = (running = new AbortController());
     try {
@@ -56,6 +60,8 @@ export function latest(work) {
       if (!mine.signal.aborted) throw error;
     }
   };
+  call.abort = () => running?.abort();
+  return call;
 }
 
 export const taskImage = (index, part) => `/api/tasks/${index}/${part}.png`;

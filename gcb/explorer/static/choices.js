@@ -14,14 +14,16 @@ export const choices = {
   colorSeed: null,
   video: false,
   index: null,
+  pictures: { before: null, after: null }, // PNG files in base64; not part of the URL
 };
 
 export function taskRequest() {
-  const { scene, by, task: name, before, after, rotation, seed, colorSeed, video, index } = choices;
+  const { scene, by, task: name, before, after, rotation, seed, colorSeed, video, index, pictures } = choices;
   const task = {
     example: { by, seed, name, drawer_before: before, drawer_after: after, rotation, color_seed: colorSeed, video },
     goal: { by, name, drawer_after: after },
     dataset: { by, index },
+    pictures: { by, ...pictures, name, drawer_after: after },
   }[by];
   return { scene: { ...scene }, task };
 }
@@ -70,12 +72,13 @@ export function readUrl() {
   choices.rotation = between(given.get("rotation"), -180, 180) ?? 0;
   choices.video = given.get("video") === "1";
   const by = given.get("by");
+  choices.pictures = { before: null, after: null };
   choices.by = by === "goal" || (by === "dataset" && choices.index !== null) ? by : "example";
 }
 
 export function writeUrl() {
   const { scene, by, task, before, after, rotation, seed, colorSeed, video, index } = choices;
-  const fields = { scene: scene.seed, "scene-video": scene.video ? 1 : null, by: by === "example" ? null : by };
+  const fields = { scene: scene.seed, "scene-video": scene.video ? 1 : null, by: ["goal", "dataset"].includes(by) ? by : null };
   if (by === "dataset") fields.index = index;
   else Object.assign(fields, { task, before, after });
   if (by === "example") {

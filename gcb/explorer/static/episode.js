@@ -1,7 +1,8 @@
-// The player of an episode: live while the agent acts, then to be replayed and scrubbed.
+// The player of an episode: live while the agent acts; afterwards it can be replayed and scrubbed.
 
 const $ = (id) => document.getElementById(id);
 const FRAME_MS = 42; // the environment's own speed is 24 steps a second
+const SUFFIXES = ["", "-2"]; // of the elements of the agents
 
 export class EpisodePlayer {
   constructor() {
@@ -21,21 +22,26 @@ export class EpisodePlayer {
     this.lastTime = 0;
     this.live = false;
     this.playing = false;
-    this.successStep = null;
+    this.outcomes = [];
     this.expertSuccessStep = null;
     this.onEnd = null;
-    this.slider.disabled = $("replay").disabled = true;
+    this.slider.disabled = $("replay").disabled = $("film").disabled = true;
     this.slider.value = 0;
-    if (image) $("agent").src = image;
-    $("observation").hidden = $("expert").hidden = true;
+    for (const suffix of SUFFIXES) {
+      if (image) $("agent" + suffix).src = image;
+      $("observation" + suffix).hidden = true;
+      $("agent-figure" + suffix).classList.remove("success");
+    }
+    $("expert").hidden = true;
     $("question").hidden = false;
-    for (const id of ["agent-figure", "expert-figure"]) $(id).classList.remove("success");
-    this.drawTimeline();
+    $("expert-figure").classList.remove("success");
+    this.drawTimelines();
   }
 
   start(event) {
-    this.reset(event.agent_image);
-    this.steps = [{ ...event, expert_image: event.agent_image, done: null }];
+    const image = event.agents[0].image;
+    this.reset(image);
+    this.steps = [{ ...event, expert_image: image }];
     this.live = this.playing = true;
     $("question").hidden = true;
     $("expert").hidden = false;
@@ -45,14 +51,15 @@ export class EpisodePlayer {
   add(event) {
     const previous = this.steps.at(-1);
     this.steps.push({ ...event, expert_image: event.expert_image ?? previous.expert_image });
-    this.drawTimeline();
+    this.drawTimelines();
   }
 
   end(event) {
-    this.successStep = event.success_step;
+    this.outcomes = event.agents;
     this.expertSuccessStep = event.expert_success_step;
-    this.drawTimeline();
+    this.drawTimelines();
     this.enable();
+    $("film").disabled = false;
   }
 
   // The steps received so far can be replayed, also after an error.
@@ -91,14 +98,17 @@ export class EpisodePlayer {
     const frame = this.steps[step];
     if (!frame) return;
     this.at = step;
-    $("agent").src = frame.agent_image;
-    $("observation").src = frame.observation;
-    $("observation").hidden = false;
+    frame.agents.forEach((agent, number) => {
+      const suffix = SUFFIXES[number];
+      $("agent" + suffix).src = agent.image;
+      $("observation" + suffix).src = agent.observation;
+      $("observation" + suffix).hidden = false;
+      $("agent-figure" + suffix).classList.toggle("success", Boolean(agent.success));
+    });
     $("expert").src = frame.expert_image;
-    $("agent-figure").classList.toggle("success", Boolean(frame.success));
     $("expert-figure").classList.toggle("success", Boolean(frame.expert_success));
     this.slider.value = step;
-    this.slider.setAttribute("aria-valuetext", `step ${step}${frame.success ? ", success" : ""}`);
+    this.slider.setAttribute("aria-valuetext", `step ${step}${frame.agents.some((agent) => agent.success) ? ", success" : ""}`);
     this.drawCursor();
     this.updateButton();
   }
@@ -109,30 +119,37 @@ export class EpisodePlayer {
     $("replay").setAttribute("aria-label", this.playing ? "Pause" : "Replay");
   }
 
+  drawTimelines() {
+    this.cursors = SUFFIXES.map((suffix, number) => this.drawTimeline($("timeline" + suffix), number));
+    this.drawCursor();
+  }
+
   // Steps with success, the agent's probability that it is done, and the step of the expert's success.
-  drawTimeline() {
-    const timeline = $("timeline");
-    const last = Math.max(75, this.steps.length - 1);
-    timeline.setAttribute("viewBox", `0 0 ${last} 24`);
-    const bars = this.steps
+  drawTimeline(timeline, number) {
+    timeline.setAttribute("viewBox", `0 0 ${Math.max(75, this.steps.length - 1)} 24`);
+    const frames = this.steps.filter(({ agents }) => agents[number]).map(({ step, agents }) => ({ step, ...agents[number] }));
+    const bars = frames
       .filter((frame) => frame.success && frame.step)
       .map((frame) => svg("rect", { x: frame.step - 1, y: 0, width: 1.02, height: 24, class: "success" }));
-    const known = this.steps.filter((frame) => frame.done !== null && frame.done !== undefined);
+    const known = frames.filter((frame) => frame.done !== null && frame.done !== undefined);
     const points = known.map((frame) => `${frame.step},${22 - 20 * frame.done}`).join(" ");
     const shapes = [...bars, svg("polyline", { points, class: "done" })];
     if (this.expertSuccessStep !== null) {
       shapes.push(svg("line", { x1: this.expertSuccessStep, x2: this.expertSuccessStep, y1: 0, y2: 24, class: "expert" }));
     }
-    this.cursor = svg("line", { y1: 0, y2: 24, class: "cursor" });
-    timeline.replaceChildren(...shapes, this.cursor);
-    const outcome = this.successStep === null ? "No success" : `Success at step ${this.successStep}`;
+    const cursor = svg("line", { y1: 0, y2: 24, class: "cursor" });
+    timeline.replaceChildren(...shapes, cursor);
+    const step = this.outcomes[number]?.success_step ?? null;
+    const outcome = step === null ? "No success" : `Success at step ${step}`;
     timeline.setAttribute("aria-label", this.steps.length ? outcome : "No episode yet");
-    this.drawCursor();
+    return cursor;
   }
 
   drawCursor() {
-    this.cursor.setAttribute("x1", this.at);
-    this.cursor.setAttribute("x2", this.at);
+    for (const cursor of this.cursors) {
+      cursor.setAttribute("x1", this.at);
+      cursor.setAttribute("x2", this.at);
+    }
   }
 }
 

@@ -1,12 +1,15 @@
 // The form controls: they show the choices and report changes.
 
 import { asInThePaper, choices, followScene, randomSeed, surprise } from "./choices.js";
+import { readPicture } from "./pictures.js";
 
 const $ = (id) => document.getElementById(id);
 const TASKS = { drawer: "Move the drawer", button: "Press the button" };
 
-// `changed(scene)` is called after every change; `scene` is true if the agent's scene changed.
-export function connectForms(tasks, supportsAnalogy, changed) {
+// `changed(scene)` is called after every change; `scene` is true if the agent's scene changed. `refuse(text)` is called
+// when the value of a control is not valid. `status` is the server's.
+export function connectForms(status, changed, refuse) {
+  const { tasks, supports_analogy: supportsAnalogy, image_size: resolution } = status;
   const exampleForm = $("example-form");
   const sceneForm = $("scene-form");
   $("task").append(...tasks.map((task) => radioButton("task", task, TASKS[task] ?? task)));
@@ -16,11 +19,15 @@ export function connectForms(tasks, supportsAnalogy, changed) {
   }
   for (const form of [exampleForm, sceneForm]) form.addEventListener("submit", (event) => event.preventDefault());
   exampleForm.addEventListener("input", (event) => {
-    if (readExampleControl(event.target)) changed(false);
+    if (event.target.type === "file") choosePicture(event.target, resolution, changed, refuse);
+    else if (!event.target.checkValidity()) refuse(problemOf(event.target));
+    else if (readExampleControl(event.target)) changed(false);
   });
   sceneForm.addEventListener("input", (event) => {
-    if (readSceneControl(event.target)) changed(true);
+    if (!event.target.checkValidity()) refuse(problemOf(event.target));
+    else if (readSceneControl(event.target)) changed(true);
   });
+  $("resolution").textContent = `${resolution[1]}×${resolution[0]}`;
   $("surprise").addEventListener("click", () => {
     surprise(tasks);
     changed(false);
@@ -34,6 +41,39 @@ export function connectForms(tasks, supportsAnalogy, changed) {
     followScene();
     changed(true);
   });
+}
+
+function problemOf({ min, max, labels }) {
+  return `${labels[0].querySelector("span").textContent} must be a whole number from ${min} to ${max}.`;
+}
+
+async function choosePicture(control, resolution, changed, refuse) {
+  const part = control.name === "beforePicture" ? "before" : "after";
+  const caption = control.previousElementSibling;
+  if (!control.files.length) return;
+  try {
+    const { png, text } = await readPicture(control.files[0], resolution);
+    choices.pictures[part] = png;
+    caption.textContent = `${part === "before" ? "Before" : "After"}: ${control.files[0].name}`;
+    describePicture(part, text);
+    changed(false);
+  } catch (error) {
+    refuse(error.message);
+  }
+}
+
+const described = {};
+
+function describePicture(part, text) {
+  described[part] = `${part}: ${text}.`;
+  $("pictures-status").textContent = Object.values(described).join(" ");
+}
+
+// Why there is no task yet, or null.
+export function missingPictures() {
+  if (choices.by !== "pictures") return null;
+  const missing = Object.keys(choices.pictures).filter((part) => !choices.pictures[part]);
+  return missing.length ? `Choose a picture for ${missing.join(" and for ")}.` : null;
 }
 
 export function useDatasetTask(index) {
@@ -65,7 +105,6 @@ const percentOpen = (value) => `${value} %`;
 
 function readExampleControl(control) {
   const { name, value } = control;
-  if (!control.checkValidity()) return false;
   if (name === "by" || name === "task") choices[name] = value;
   else if (name === "before" || name === "after") {
     choices[name] = Number(value) / 100;
@@ -79,7 +118,6 @@ function readExampleControl(control) {
 }
 
 function readSceneControl(control) {
-  if (!control.checkValidity()) return false;
   if (control.name === "video") choices.scene.video = control.checked;
   else if (control.name === "seed") {
     choices.scene.seed = Number(control.value);

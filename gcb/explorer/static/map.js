@@ -34,7 +34,10 @@ export class TaskMap {
   load(points) {
     this.points = points;
     this.tasks = [...new Set(points.task)].sort();
-    const sorted = [...points.value].sort((a, b) => a - b);
+    const valued = points.value !== null; // agents that come with gcb have no value functions
+    if (!valued) this.colorBy = "task";
+    $("color-by").hidden = !valued;
+    const sorted = [...(points.value ?? [0])].sort((a, b) => a - b);
     const quantile = (q) => sorted[Math.floor(q * (sorted.length - 1))];
     this.low = quantile(0.02);
     this.high = Math.max(quantile(0.98), this.low + 1e-9);
@@ -71,7 +74,8 @@ export class TaskMap {
     $("point-card").hidden = false;
     $("point-state").src = taskImage(index, "state");
     $("point-goal").src = taskImage(index, "goal");
-    $("point-label").textContent = `${this.points.label[index]} · value ${this.points.value[index].toFixed(2)}`;
+    const value = this.points.value?.[index];
+    $("point-label").textContent = this.points.label[index] + (value === undefined ? "" : ` · value ${value.toFixed(2)}`);
     this.draw();
   }
 

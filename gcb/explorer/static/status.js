@@ -7,7 +7,8 @@ const ENVS = { "gcb/ButtonDrawer-v0": "Button and Drawer", "gcb/Drawer-v0": "Dra
 const MODES = { goal: "by goal image", strict: "by example", loose: "by loose example", free: "by free example" };
 const DELETED = "The run directory ";
 
-// Polls the server. `onReady` is called once the agent is loaded, `onMap` each time the state of the map changes.
+// Polls the server. `onReady` is called once the agent is loaded, `onMap` each time the state of the map changes; if
+// `onMap` fails, it is called again.
 export async function watchStatus(onReady, onMap) {
   let ready = false;
   let unreachable = false;
@@ -24,11 +25,11 @@ export async function watchStatus(onReady, onMap) {
       }
       const map = JSON.stringify(status.map ?? null);
       if (ready && map !== previousMap) {
+        await onMap(status.map);
         previousMap = map;
-        onMap(status.map);
       }
       const settled = ready && ["ready", "unavailable"].includes(status.map.state);
-      await pause(settled ? 4000 : ready ? 800 : 350);
+      await pause(settled ? 4000 : ready ? 800 : 100);
     } catch (error) {
       unreachable = true;
       const text = "The server does not respond. Is gcb explore still running? This page keeps trying.";
@@ -51,7 +52,7 @@ function showStatus(status) {
     showRunInfo(status);
     if (status.unavailable) showLoading("The agent cannot be run here", sentence(status.unavailable), false);
     else $("loading").hidden = true;
-    if (status.run_deleted) showNotice(`${DELETED}${status.path} was deleted. The page works from memory until the server stops.`, "bad");
+    if (status.deleted) showNotice(`${DELETED}${status.deleted} was deleted. The page works from memory until the server stops.`, "bad");
     else if ($("notice").textContent.startsWith(DELETED)) showNotice(null);
     return;
   }
@@ -65,27 +66,46 @@ function showStatus(status) {
 function showLoading(title, text, busy) {
   $("loading").hidden = false;
   $("loading").classList.toggle("busy", busy);
-  if ($("loading-title").textContent !== title) $("loading-title").textContent = title;
-  if ($("loading-text").textContent !== text) $("loading-text").textContent = text;
+  showText($("loading-title"), title);
+  showText($("loading-text"), text);
+}
+
+// Shows what is between backquotes as code. A text that is shown already is left alone, so that a visitor can select it.
+export function showText(element, text) {
+  const parts = text.split("`");
+  if (element.textContent === parts.join("")) return;
+  const code = (part) => Object.assign(document.createElement("code"), { textContent: part });
+  element.replaceChildren(...parts.map((part, index) => (index % 2 ? code(part) : part)));
 }
 
 function showRunInfo(status) {
-  const rates = Object.entries(status.success).map(([mode, rate]) => `${Math.round(100 * rate)} % ${MODES[mode] ?? mode}`);
-  const fields = [
-    ["run", status.run],
-    ["method", status.method],
-    ["trained", `${status.steps.toLocaleString("en")} steps`],
-    ["environment", ENVS[status.env] ?? status.env ?? "unknown"],
+  const text = JSON.stringify([status.runs, status.env]);
+  if (text === shownInfo) return; // so that a visitor can select it
+  shownInfo = text;
+  const rows = status.runs.map((run) => runFields(run, status).map(infoItem));
+  const gap = Object.assign(document.createElement("li"), { className: "break", ariaHidden: "true" });
+  $("run-info").replaceChildren(...(rows.length > 1 ? [...rows[0], gap, ...rows[1]] : rows[0]));
+}
+
+let shownInfo = "";
+
+function runFields(run, status) {
+  const rates = Object.entries(run.success).map(([mode, rate]) => `${Math.round(100 * rate)} % ${MODES[mode] ?? mode}`);
+  return [
+    ["run", run.bundled ? `${run.run}, which comes with gcb` : run.run, run.path],
+    ["method", run.method, run.summary],
+    ["trained", `${run.steps.toLocaleString("en")} steps`],
+    ...(status.runs.length > 1 ? [] : [["environment", ENVS[status.env] ?? status.env ?? "unknown"]]),
     ...(rates.length ? [["success", rates.join(", ")]] : []),
   ];
-  $("run-info").replaceChildren(...fields.map(([name, value]) => {
-    const item = document.createElement("li");
-    const label = document.createElement("b");
-    label.textContent = name;
-    item.append(label, value);
-    item.title = name === "method" ? status.summary : name === "run" ? status.path : "";
-    return item;
-  }));
+}
+
+function infoItem([name, value, title = ""]) {
+  const item = Object.assign(document.createElement("li"), { title });
+  const label = document.createElement("b");
+  label.textContent = name;
+  item.append(label, value);
+  return item;
 }
 
 export const sentence = (text) => text && text[0].toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");

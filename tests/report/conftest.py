@@ -1,0 +1,3 @@
+"""A browser, for the page on a phone."""
+
+from helpers.browser import browser  # noqa: F401 (a fixture)
