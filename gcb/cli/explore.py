@@ -13,6 +13,7 @@ from tyro.conf import Positional, arg
 from gcb.cli.output import say
 from gcb.errors import GCBError
 from gcb.runs.find import DEFAULT_AGENT, find_run
+from gcb.utils.quiet import unsilenced
 
 
 @dataclass
@@ -45,9 +46,10 @@ class Explore:
         loader = RunLoader(runs, self.data, self.clips, self.device, _report)
         with suppress(KeyboardInterrupt):
             serve(loader, self.host, self.port, self.names, self._announce)
-        say("Stopped.")
+        with unsilenced():
+            say("Stopped.")
         if threading.active_count() > 1:
-            _leave()
+            os._exit(0)  # a normal exit would interrupt threads inside PyTorch, which then aborts
 
     def _check(self, runs: list[Path]) -> None:
         """Fail early on errors that can be found without the imports that take seconds."""
@@ -69,7 +71,8 @@ class Explore:
 
     def _announce(self, url: str) -> None:
         what = " and ".join(self.runs) or f"{DEFAULT_AGENT}, which comes with gcb,"
-        say(f"Explore {what} at {url} (Ctrl-C to stop)")
+        with unsilenced():
+            say(f"Explore {what} at {url} (Ctrl-C to stop)")
         if self.browser:
             import webbrowser
 
@@ -78,10 +81,3 @@ class Explore:
 
 def _report(problem: str) -> None:
     print(f"gcb: {problem}", file=sys.stderr, flush=True)
-
-
-def _leave() -> None:
-    """End the process at once: a normal shutdown would interrupt threads inside PyTorch, which then aborts."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)

@@ -1,41 +1,11 @@
 """PyBullet, imported without its banner, and with a helpful error if it is missing."""
 
 import atexit
-import contextlib
-import ctypes
-import os
 import sys
 import weakref
-from collections.abc import Iterator
 
 from gcb.errors import NotInstalled
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Silence what PyBullet prints from C, past Python's streams, at import and when a client connects."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2) if _is_open(descriptor)}
-    with open(os.devnull, "wb") as devnull:
-        for descriptor in saved:
-            os.dup2(devnull.fileno(), descriptor)
-    try:
-        yield
-    finally:
-        ctypes.CDLL(None).fflush(None)  # otherwise what C has buffered would be printed later
-        for descriptor, copy in saved.items():
-            os.dup2(copy, descriptor)
-            os.close(copy)
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
-
+from gcb.utils.quiet import quiet
 
 MISSING = (
     "PyBullet, which gcb's environments need, is not installed for this CPython {}.{}: `conda install -c conda-forge "
@@ -71,4 +41,4 @@ def _disconnect_all() -> None:
             client.disconnect()
 
 
-__all__ = ["BulletClient", "connect", "pybullet", "pybullet_data", "quiet"]
+__all__ = ["BulletClient", "connect", "pybullet", "pybullet_data"]
