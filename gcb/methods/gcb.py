@@ -71,15 +71,14 @@ class GCB(PolicyMethod):
 
     def compute_loss(self, batch: Batch[Tensor]) -> MethodOutput:
         """Return the losses of φ and ψ on the first transition of each group, and the inputs of both policies."""
-        state, goal, initial_state = self._encode(batch)
+        states, goal = self._encode(batch)
         with torch.no_grad():
             next_state = self._trunk(batch.next_state)
-        psi, psi_next = self._psi(state), self._no_grad_psi(next_state)
-        if self._acts_on_goals and self.config.goal_condition == "pair":
-            phi_rows = self._phi(state, batch.expand(goal))
-            phi = batch.first(phi_rows)
-        else:
-            phi_rows = phi = self._phi(batch.first(state), goal)
+        by_pair = self._acts_on_goals and self.config.goal_condition == "pair"
+        psi, psi_start = self._psi(states).tensor_split([len(batch.state)])
+        psi_next = self._no_grad_psi(next_state)
+        phi_rows, phi_start = self._phi_of_batch(batch, states, goal, by_pair)
+        phi = batch.first(phi_rows) if by_pair else phi_rows
         phi_next = self._no_grad_phi(next_state, goal)
         phi_target = phi_next if self._target is None else self._target_phi(batch)
 
@@ -87,24 +86,36 @@ class GCB(PolicyMethod):
         logs = {**{name: loss.detach() for name, loss in losses.items()}, **logs}
         features, next_features = {}, {}
         if self._acts_on_goals:
-            by_pair = self.config.goal_condition == "pair"
             task, next_task = (phi_rows, phi_next) if by_pair else (self._psi(goal),) * 2
             features["goal"], next_features["goal"] = (psi, task), (psi_next, next_task)
         if self._acts_on_examples:
-            assert initial_state is not None, "`extra_frames` requests it"
-            start, example = self._psi(initial_state), self._examples(batch, self._phi(initial_state, goal))
-            features["analogy"], next_features["analogy"] = (psi, example, start), (psi_next, example, start)
+            example = self._examples(batch, phi_start)
+            features["analogy"], next_features["analogy"] = (psi, example, psi_start), (psi_next, example, psi_start)
         total = torch.stack(list(losses.values())).sum()
         return self.policy_output(batch, total, logs, features, next_features)
 
-    def _encode(self, batch: Batch[Tensor]) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return the trunk's features of s, g and s_0, from one pass over all."""
-        frames = [batch.state, batch.goal]
-        if self._acts_on_examples and batch.initial_state is not None:
+    def _encode(self, batch: Batch[Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the trunk's features of the states s, followed by those of s_0 if examples need them, and of g."""
+        frames = [batch.state]
+        if self._acts_on_examples:
+            assert batch.initial_state is not None, "`extra_frames` requests it"
             frames.append(batch.initial_state)
-        if self.config.shared_trunk:
-            frames = self._trunk(torch.cat(frames)).split([len(frame) for frame in frames])
-        return frames[0], frames[1], frames[2] if len(frames) > 2 else None
+        features = self._trunk(torch.cat([*frames, batch.goal]))
+        return features[: -len(batch.goal)], features[-len(batch.goal) :]
+
+    def _phi_of_batch(
+        self, batch: Batch[Tensor], states: Tensor, goal: Tensor, every_row: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Return φ(s, g) of every row or of the groups' first ones, and φ(s_0, g), from one pass."""
+        count = len(batch.state)
+        goals = batch.expand(goal) if every_row else goal
+        if not every_row:
+            states = torch.cat([batch.first(states[:count]), states[count:]])
+        pairs = len(goals)
+        if self._acts_on_examples:
+            goals = torch.cat([goals, goal])
+        phi, phi_start = self._phi(states, goals).tensor_split([pairs])
+        return phi, phi_start
 
     def _examples(self, batch: Batch[Tensor], phi: Tensor) -> Tensor:
         """Return φ of each group's example: its own pair (s_0, g), or that of its partner, the group beside it."""
