@@ -55,14 +55,12 @@ def test_unknown_group(capsys):
             [
                 ("ImageTrunk", 16, True),  # eight states, and the goals and initial states of four groups
                 ("ImageTrunk", 4, False),  # their next states
-                ("StateHead", 8, True),
+                ("StateHead", 12, True),  # ψ(s) and ψ(s_0)
                 ("StateHead", 4, False),
-                ("PairHead", 8, True),  # φ(s, g)
+                ("PairHead", 12, True),  # φ(s, g) and φ(s_0, g)
                 ("PairHead", 4, False),  # φ(s', g)
                 ("PairHead", 1, False),  # φ(g, g)
                 ("StateHead", 1, False),  # ψ(g)
-                ("StateHead", 4, True),  # ψ(s_0)
-                ("PairHead", 4, True),  # φ(s_0, g)
             ],
         ),
         ("gcbc", [("Encoder", 8, True), ("Encoder", 4, False)]),

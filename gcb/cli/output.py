@@ -32,27 +32,30 @@ def print_table(
     fixed: Sequence[str] = (),
 ) -> None:
     """Print a table; the columns named in `fixed` are not wrapped."""
-    table = Table(
-        title=_text(title) if title else None,
-        title_justify="left",
-        caption=_text(caption) if caption else None,
-        caption_justify="left",
-    )
+    table = Table()
     for name in columns:
         table.add_column(_text(name), overflow="fold", no_wrap=name in fixed)
     for row in rows:
         table.add_row(*map(_text, row))
-    console().print(table)
+    _print_table(table, title, caption)
 
 
 def print_rows(rows: Iterable[tuple[str, str]], title: str | None = None) -> None:
     """Print names and values, one pair per line."""
-    table = Table(show_header=False, box=None, title=_text(title) if title else None, title_justify="left")
+    table = Table(show_header=False, box=None)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for row in rows:
         table.add_row(*map(_text, row))
-    console().print(table)
+    _print_table(table, title)
+
+
+def _print_table(table: Table, title: str | None, caption: str | None = None) -> None:
+    """Print a table between its title and caption, which Rich would wrap at the table's width."""
+    out = console()
+    for part in (title, table, caption):
+        if part:
+            out.print(Text(printable(part), style="italic") if isinstance(part, str) else part)
 
 
 def print_json(value: Any) -> None:
