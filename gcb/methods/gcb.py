@@ -85,11 +85,12 @@ class GCB(PolicyMethod):
         losses, logs = self._representation_losses(batch, goal, phi, phi_target, batch.first(psi))
         logs = {**{name: loss.detach() for name, loss in losses.items()}, **logs}
         features, next_features = {}, {}
+        psi, psi_next, psi_start = self._scaled(psi, psi_next, psi_start)
         if self._acts_on_goals:
-            task, next_task = (phi_rows, phi_next) if by_pair else (self._psi(goal),) * 2
+            task, next_task = self._scaled(*((phi_rows, phi_next) if by_pair else (self._psi(goal),) * 2))
             features["goal"], next_features["goal"] = (psi, task), (psi_next, next_task)
         if self._acts_on_examples:
-            example = self._examples(batch, phi_start)
+            (example,) = self._scaled(self._examples(batch, phi_start))
             features["analogy"], next_features["analogy"] = (psi, example, psi_start), (psi_next, example, psi_start)
         total = torch.stack(list(losses.values())).sum()
         return self.policy_output(batch, total, logs, features, next_features)
@@ -127,7 +128,7 @@ class GCB(PolicyMethod):
 
     def inputs(self, policy: str, *features: Tensor, noisy: bool = False) -> Tensor:
         """Return ψ(s) and φ(s, g) or ψ(g); for an analogy ψ(s), the bottleneck's code of φ(s_a, g_a), and ψ(s_0)."""
-        state, task, *start = (self._scaled(feature) for feature in features)
+        state, task, *start = features
         return torch.cat([state, self.encode_task(policy, task, noisy), *start], -1)
 
     @torch.no_grad()
@@ -203,7 +204,7 @@ class GCB(PolicyMethod):
         features, (task,) = self._trunk(state), prepared
         if self.config.goal_condition == "pair":
             task = self._phi(features, task)
-        return self.inputs("goal", self._psi(features), task)
+        return self.inputs("goal", *self._scaled(self._psi(features), task))
 
     def prepare_example(self, initial_state: Tensor, before: Tensor, after: Tensor) -> Prepared:
         """Return φ(s_a, g_a) and ψ(s_0).
@@ -221,7 +222,7 @@ class GCB(PolicyMethod):
         return (start + phi - (self._phi(after, after) if self.config.grounded else 0.0),)
 
     def analogy_inputs(self, state: Tensor, *prepared: Tensor) -> Tensor:
-        return self.inputs("analogy", self._psi(self._trunk(state)), *prepared)
+        return self.inputs("analogy", *self._scaled(self._psi(self._trunk(state)), *prepared))
 
     @torch.no_grad()
     def phi(self, state: Tensor, goal: Tensor) -> Tensor:
@@ -232,6 +233,6 @@ class GCB(PolicyMethod):
         """Return ψ(s) of L_ψ, in which ψ(g) - ψ(s) approximates φ(s, g) - φ(g, g)."""
         return self._arithmetic(self._psi(self._trunk(state)))
 
-    def _scaled(self, embedding: Tensor) -> Tensor:
-        """Return an embedding on the policy's scale, which does not depend on the metric's."""
-        return embedding if self.config.output_norm else layer_normed(embedding)
+    def _scaled(self, *embeddings: Tensor) -> tuple[Tensor, ...]:
+        """Return embeddings on the policies' scale, which does not depend on the metric's."""
+        return embeddings if self.config.output_norm else tuple(map(layer_normed, embeddings))
