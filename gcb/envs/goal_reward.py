@@ -130,7 +130,12 @@ class GoalReward:
 
 
 def _infos(info: Any, count: int, batch: bool) -> Sequence[Mapping[str, Any]]:
-    """Return one info per goal. A single info applies to all goals: its "task" is one name, or one for each goal."""
+    """Return one info per goal. A single info applies to all goals: its "task" is one name, or one for each goal.
+
+    Without any (None), images are looked up in memory.
+    """
+    if info is None:
+        return [{}] * count
     if not isinstance(info, Mapping):
         infos = list(info)
         if len(infos) != count:

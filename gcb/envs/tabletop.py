@@ -174,9 +174,9 @@ class TabletopEnv(gym.Env):
         """Return 1 where the achieved goal reaches the desired one, else 0, for single goals or batches.
 
         Goals are images that this environment, or another one of this process, has returned (in an observation, with
-        channels first or last), or hidden states. `info` is a dict, or one for each goal: it may have the "task" and,
-        beside an achieved image, its "state"; what it lacks is remembered from when the image was returned. Other
-        images are refused.
+        channels first or last), or hidden states. `info` is a dict, one for each goal, or None: a dict may have the
+        "task" and, beside an achieved image, its "state"; what it lacks is remembered from when the image was returned.
+        Other images are refused.
         """
         return self._reward(achieved_goal, desired_goal, info)
 

@@ -40,7 +40,7 @@ def test_the_reward_of_images_is_the_reward_of_the_step(episode) -> None:
         single = env.compute_reward(achieved[number], desired[number], infos[number])
         assert type(single) is float
         assert single == reward
-    batches = (infos, np.array(infos), [{}] * len(infos), {"task": infos[0]["task"]}, infos[0])
+    batches = (infos, np.array(infos), [{}] * len(infos), {"task": infos[0]["task"]}, infos[0], None)
     for info in batches:
         computed = env.compute_reward(achieved, desired, info)
         assert computed.dtype == np.float32
