@@ -41,7 +41,7 @@ def paint(
     for middle in (shape.y, shape.x):
         low, high = max(math.floor((middle - reach) * side), 0), min(math.ceil((middle + reach) * side), side)
         window.append(slice(low, high))
-        axes.append(((np.arange(low, high, dtype=np.float32) + 0.5) / side - middle) / shape.radius)
+        axes.append(((np.arange(low, high) + 0.5) / side - middle) / shape.radius)
     rows, columns = window
     y, x = axes[0][:, None], axes[1]
     cos, sin = math.cos(shape.angle), math.sin(shape.angle)
@@ -71,5 +71,5 @@ def _light(shape: Shape, u: np.ndarray, v: np.ndarray, y: np.ndarray) -> np.ndar
         return 0.6 - 0.6 * y - 0.8 * (u * u + v * v)
     if shape.form == "box":
         top, left, right = (math.cos(a) * u + math.sin(a) * v for a in (-math.pi / 2, 5 * math.pi / 6, math.pi / 6))
-        return np.where(top > np.maximum(left, right), 0.6, np.where(left > right, -0.1, -0.7)).astype(np.float32)
+        return np.where(top > np.maximum(left, right), 0.6, np.where(left > right, -0.1, -0.7))
     return 0.2 - 0.6 * y

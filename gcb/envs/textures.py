@@ -6,6 +6,9 @@ law), strokes, piles of boxes and balls with shadows, rooms with such objects in
 and shapes of the size of a cabinet, its handle and its button are common, because they are what an image encoder
 confuses with them.
 
+Everything is computed in float64, although pixels have 8 bits: processors add and round in different orders, and in
+float32 a few pixels of a texture, and so the fingerprint of a dataset, would depend on the processor.
+
 Shapes are placed in the unit square and noise is drawn on lattices of a fixed size, so a texture looks the same at any
 resolution. A recorded clip has only the number: a change to this module changes its frames when it is rendered again.
 """
@@ -25,7 +28,7 @@ T = TypeVar("T")
 SEED = 7126
 FINEST = 64  # cells along a side of the finest lattice of noise
 LATTICE = 64  # bricks and mosaics repeat after this many cells, beyond the image
-LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+LUMINANCE = np.array([0.299, 0.587, 0.114])
 
 
 def draw_texture(number: int, side: int) -> np.ndarray:
@@ -49,8 +52,8 @@ def _spline(cells: int, side: int) -> np.ndarray:
     first = np.floor(position).astype(int)
     f = position - first
     weights = np.stack([(1 - f) ** 3, 3 * f**3 - 6 * f**2 + 4, -3 * f**3 + 3 * f**2 + 3 * f + 1, f**3], axis=1) / 6
-    matrix = np.zeros((side, cells + 3), np.float32)
-    np.put_along_axis(matrix, first[:, None] + np.arange(4), weights.astype(np.float32), axis=1)
+    matrix = np.zeros((side, cells + 3))
+    np.put_along_axis(matrix, first[:, None] + np.arange(4), weights, axis=1)
     return matrix
 
 
@@ -60,10 +63,10 @@ def _noise(rng: np.random.Generator, side: int, cells: int, roughness: float, ch
     `cells` is the number of cells along a side in the coarsest octave, and `roughness` the ratio of the amplitudes of
     an octave and the one before: 0.5 gives the 1/f amplitudes of natural images.
     """
-    total = np.zeros((channels, side, side), np.float32)
+    total = np.zeros((channels, side, side))
     amplitude = 1.0
     while cells <= FINEST:
-        lattice = rng.standard_normal((channels, cells + 3, cells + 3), np.float32)
+        lattice = rng.standard_normal((channels, cells + 3, cells + 3), np.float32).astype(float)
         spline = _spline(cells, side)
         total += amplitude * (spline @ lattice @ spline.T)
         cells, amplitude = 2 * cells, amplitude * roughness
@@ -90,13 +93,13 @@ def _palette(rng: np.random.Generator, count: int) -> np.ndarray:
 
 def _hsv_to_rgb(hue: np.ndarray, saturation: np.ndarray, value: np.ndarray) -> np.ndarray:
     k = (np.array([5, 3, 1]) + 6 * hue[:, None]) % 6
-    return (value[:, None] * (1 - saturation[:, None] * np.clip(np.minimum(k, 4 - k), 0, 1))).astype(np.float32)
+    return value[:, None] * (1 - saturation[:, None] * np.clip(np.minimum(k, 4 - k), 0, 1))
 
 
 def _ramp(level: np.ndarray, colors: np.ndarray) -> np.ndarray:
     """Return the colours (…, 3) of levels in [0, 1], interpolated along the list of colours."""
     stops = np.linspace(0, 1, len(colors))
-    return np.stack([np.interp(level, stops, channel) for channel in colors.T], axis=-1).astype(np.float32)
+    return np.stack([np.interp(level, stops, channel) for channel in colors.T], axis=-1)
 
 
 def _fade(colors: np.ndarray, contrast: float) -> np.ndarray:
@@ -114,7 +117,7 @@ def _expose(rng: np.random.Generator, image: np.ndarray) -> np.ndarray:
     """Return the image in uneven light, perhaps with grain, with a random brightness and contrast, within [0, 1]."""
     side = len(image)
     light = 1 + rng.uniform(0, 0.3) * _noise(rng, side, 1, 0.1)[0]
-    tint = rng.uniform(0.88, 1.12, 3).astype(np.float32)
+    tint = rng.uniform(0.88, 1.12, 3)
     grain = max(0.0, rng.uniform(-0.05, 0.05)) * _noise(rng, side, FINEST, 1.0)[0]
     image = image * (light[..., None] * tint) + grain[..., None]
     luminance = image @ LUMINANCE
@@ -128,7 +131,7 @@ def _expose(rng: np.random.Generator, image: np.ndarray) -> np.ndarray:
 def _plane(rng: np.random.Generator, side: int, warp: float) -> tuple[np.ndarray, np.ndarray]:
     """Return coordinates of the pixels about the centre, rotated at random and bent by about `warp`."""
     angle = rng.uniform(0, math.pi)
-    axis = (np.arange(side, dtype=np.float32) + 0.5) / side - 0.5
+    axis = (np.arange(side) + 0.5) / side - 0.5
     x, y = axis[None, :], axis[:, None]
     u, v = math.cos(angle) * x + math.sin(angle) * y, math.cos(angle) * y - math.sin(angle) * x
     bend = warp * _noise(rng, side, 2, 0.4, channels=2)
@@ -200,13 +203,13 @@ def _mosaic(rng: np.random.Generator, side: int) -> np.ndarray:
 
 def _two_nearest_sites(rng: np.random.Generator, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return distances and numbers, both (2, …), of the nearest sites, of which there is one in each unit square."""
-    offset = rng.random((2, LATTICE * LATTICE), np.float32)
+    offset = rng.random((2, LATTICE * LATTICE), np.float32).astype(float)
     column, row = np.floor(u).astype(int), np.floor(v).astype(int)
-    distance, site = np.full((2, *u.shape), np.inf, np.float32), np.zeros((2, *u.shape), int)
+    distance, site = np.full((2, *u.shape), np.inf), np.zeros((2, *u.shape), int)
     for shift in range(9):
         i, j = row + shift // 3 - 1, column + shift % 3 - 1
         candidate = (LATTICE * i + j) % LATTICE**2
-        d = np.hypot(i + offset[0, candidate] - v, j + offset[1, candidate] - u).astype(np.float32)
+        d = np.hypot(i + offset[0, candidate] - v, j + offset[1, candidate] - u)
         nearest, second = d < distance[0], d < distance[1]
         distance[1] = np.where(nearest, distance[0], np.where(second, d, distance[1]))
         site[1] = np.where(nearest, site[0], np.where(second, candidate, site[1]))
@@ -274,7 +277,7 @@ def _place_objects(rng: np.random.Generator, image: np.ndarray, count: int, low:
     material = _surface(rng, len(image))
     fall_x, fall_y = rng.uniform(-0.4, 0.4), rng.uniform(0.1, 0.4)
     shade = rng.uniform(0.2, 0.6)
-    black = np.zeros(3, np.float32)
+    black = np.zeros(3)
     upright = rng.random() < 0.5
     ys = np.sort(rng.random(count))
     radii, colors = _radii(rng, count, low, high, 1.3), _palette(rng, count)
@@ -303,7 +306,7 @@ def _pile(rng: np.random.Generator, side: int) -> np.ndarray:
 def _room(rng: np.random.Generator, side: int) -> np.ndarray:
     """Return a wall and a floor, with furniture and a few objects."""
     wall, floor = (_fade(_surface(rng, side), rng.uniform(0.2, 1)) for _ in range(2))
-    axis = (np.arange(side, dtype=np.float32) + 0.5) / side
+    axis = (np.arange(side) + 0.5) / side
     horizon = rng.uniform(0.25, 0.6) + rng.normal(0, 0.15) * (axis - 0.5)
     image = mix(wall, floor, np.clip((axis[:, None] - horizon) * side + 0.5, 0, 1))
     for color in _palette(rng, int(rng.integers(1, 5))):  # windows, doors, cupboards
@@ -319,7 +322,7 @@ def _blend(rng: np.random.Generator, side: int) -> np.ndarray:
     """Return a surface and another texture, one showing through holes in the other or both overlaid."""
     first, second = _surface(rng, side), _pick(rng, _surface, _leaves, _strokes, _pile)(rng, side)
     if rng.random() < 0.3:
-        return mix(first, second, np.full((side, side), rng.uniform(0.3, 0.7), np.float32))
+        return mix(first, second, np.full((side, side), rng.uniform(0.3, 0.7)))
     field = _noise(rng, side, int(rng.integers(2, 5)), rng.uniform(0.2, 0.5))[0]
     return mix(first, second, _smoothstep(0.5 + rng.uniform(2, 12) * field))
 
