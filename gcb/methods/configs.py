@@ -95,8 +95,8 @@ class MetricConfig(MethodConfig):
     policy_distance_weight: float = 1.0
     """Weight of |π_i - π_j| beside |r_i - r_j| in L_φ, with actions decoded from φ. The paper has no such term. Without
     it, tasks of equal length coincide."""
-    phi_weight: float = 10.0
-    """Weight of L_φ, 1 in the paper; scaled by 1 - γ, distances and their errors are small."""
+    phi_weight: float = 1.0
+    """Weight of L_φ."""
     tau: float | None = None
     """Rate at which a target φ̄ follows φ, per step; none for a stop-gradient of φ itself, as in the paper."""
 
