@@ -80,7 +80,7 @@ class Report:
     """Write an HTML report about one or more runs: curves, success, figures, videos, settings; a single file."""
 
     runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIR [DIR ...]")]
-    """Runs, or directories of runs such as DIR/runs of a sweep. Runs that differ only in their seed are one agent."""
+    """Runs, or directories of runs, such as that of a sweep. Runs that differ only in their seed are one agent."""
     out: Path = field(default_factory=lambda: Path("report.html"))
     """The HTML file."""
     title: str = "Goal-conditioned bisimulation"
@@ -90,7 +90,7 @@ class Report:
         from gcb.report.report import write_report
 
         if not self.runs:
-            raise GCBError("no run is given; accepted: runs, or directories of runs such as DIR/runs of a sweep.")
+            raise GCBError("no run is given; accepted: runs, or directories of runs, such as that of a sweep.")
         write_report(self.runs, self.out, title=self.title, command=self.command())
         say(f"report: {self.out} ({self.out.stat().st_size / 1e6:.1f} MB)")
 

@@ -31,7 +31,7 @@ class Compare:
     """
 
     runs: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIR [DIR ...]")]
-    """Runs, or directories of runs such as DIR/runs of a sweep."""
+    """Runs, or directories of runs, such as that of a sweep."""
     reference: str = DEFAULT_REFERENCE
     """The method to compare the others with; "method (variant)", as in tables, if it has several variants."""
     modes: tuple[Mode, ...] | None = None
@@ -44,7 +44,7 @@ class Compare:
 
     def run(self) -> None:
         if not self.runs:
-            raise GCBError("no run is given; accepted: runs, or directories of runs such as DIR/runs of a sweep.")
+            raise GCBError("no run is given; accepted: runs, or directories of runs, such as that of a sweep.")
         if self.out and self.out.suffix not in SUFFIXES:
             raise GCBError(f"out is {str(self.out)!r}; accepted: a file that ends in {' or '.join(SUFFIXES)}.")
         comparison = self.comparison()

@@ -153,13 +153,13 @@ class RunGroup:
 
 
 def find_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Return the runs among these directories and directly inside them, and agents by their name."""
+    """Return the runs among these directories, directly inside them and in sweeps, and agents by their name."""
     found: list[Path] = []
     for path in map(find_run, paths):
-        inside = sorted(record.parent for record in path.glob(f"*/{RECORD}"))
+        inside = sorted(record.parent for pattern in ("*", "runs/*") for record in path.glob(f"{pattern}/{RECORD}"))
         runs = [path] if (path / RECORD).is_file() else inside
         if not runs:
-            raise GCBError(f"{path} has no runs; accepted: a run, or a directory of runs such as DIR/runs of a sweep")
+            raise GCBError(f"{path} has no runs; accepted: a run, or a directory of runs, such as that of a sweep")
         found += runs
     return found
 

@@ -332,8 +332,10 @@ def test_runs_are_found_in_directories(tmp_path: Path) -> None:
     one, two = (write_run(tmp_path / "runs" / name, results=results(OURS)) for name in ("b", "a"))
     (tmp_path / "runs" / "notes.txt").touch()
     assert find_runs([tmp_path / "runs"]) == [two, one]
+    assert find_runs([tmp_path]) == [two, one], "a sweep's directory"
     assert find_runs([one]) == [one]
-    for path in (tmp_path / "nowhere", tmp_path, tmp_path / "runs" / "notes.txt"):
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "nowhere", tmp_path / "empty", tmp_path / "runs" / "notes.txt"):
         with pytest.raises(GCBError, match="has no runs; accepted: a run, or a directory of runs"):
             find_runs([one, path])
 
