@@ -1,8 +1,8 @@
 """Keep the records of a sweep's finished runs, without their weights: python -m scripts.archive_runs SWEEP ARCHIVE
 
 The archive is itself the directory of a sweep. `gcb table ARCHIVE/results.csv`, `gcb compare ARCHIVE` and
-`gcb report ARCHIVE` read it, and `gcb sweep … --out` on a copy of it trains only what is missing. Of the metrics, it keeps
-the rows of evaluations during training and the last one.
+`gcb report ARCHIVE` read it, and `gcb sweep … --out` on a copy of it trains only what is missing. Of the metrics,
+it keeps the rows of evaluations during training and the last one.
 """
 
 import json
