@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from gcb.envs.spec import recorded_env_spec
+from gcb.envs.spec import MODES, recorded_env_spec
 from gcb.errors import GCBError
 from gcb.runs.run_dir import EVAL, Run
 from gcb.utils.dataclass_io import check_entries
@@ -46,10 +46,10 @@ Evaluation = Mapping[str, Any]
 
 
 def read_results(run: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the results to show, by mode; empty before the first evaluation."""
+    """Return the results to show, by mode, in the order of `MODES`; empty before the first evaluation."""
     results = read_eval_file(run)
     results.pop(HISTORY, None)
-    return results
+    return dict(sorted(results.items(), key=lambda entry: MODES.index(entry[0]) if entry[0] in MODES else len(MODES)))
 
 
 def read_eval_file(run: str | os.PathLike[str]) -> dict[str, Any]:

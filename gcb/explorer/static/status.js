@@ -4,7 +4,7 @@ import { fetchJson, Unreachable } from "./api.js";
 
 const $ = (id) => document.getElementById(id);
 const ENVS = { "gcb/ButtonDrawer-v0": "Button and Drawer", "gcb/Drawer-v0": "Drawer" };
-const MODES = { goal: "by goal image", strict: "by example", loose: "by loose example", free: "by free example" };
+const MODES = { goal: "by goal image", strict: "by example", free: "by example from anywhere" };
 const DELETED = "The run directory ";
 
 // Polls the server. `onReady` is called once the agent is loaded, `onMap` each time the state of the map changes; if
@@ -90,7 +90,8 @@ function showRunInfo(status) {
 let shownInfo = "";
 
 function runFields(run, status) {
-  const rates = Object.entries(run.success).map(([mode, rate]) => `${Math.round(100 * rate)} % ${MODES[mode] ?? mode}`);
+  const modes = Object.keys(MODES).filter((mode) => mode in run.success);
+  const rates = modes.map((mode) => `${Math.round(100 * run.success[mode])} % ${MODES[mode]}`);
   return [
     ["run", run.bundled ? `${run.run}, which comes with gcb` : run.run, run.path],
     ["method", run.method, run.summary],
