@@ -77,7 +77,12 @@ class Batch(Generic[Array]):
 
     def expand(self: "Batch[Tensor]", groups: "Tensor") -> "Tensor":
         """Repeat values of the groups (G, …) for each of their rows (B, …)."""
-        return groups if self.group_size == 1 else groups.repeat_interleave(self.group_size, 0)
+        if self.group_size == 1:
+            return groups
+        if groups.ndim == 4:
+            # Feature maps are channels last in memory, and repeat_interleave would reorder them: slow to convolve.
+            return groups.permute(0, 2, 3, 1).repeat_interleave(self.group_size, 0).permute(0, 3, 1, 2)
+        return groups.repeat_interleave(self.group_size, 0)
 
     def first(self: "Batch[Tensor]", rows: "Tensor") -> "Tensor":
         """Return the values (G, …) of the groups' first rows."""

@@ -101,8 +101,9 @@ class GCB(PolicyMethod):
         if self._acts_on_examples:
             assert batch.initial_state is not None, "`extra_frames` requests it"
             frames.append(batch.initial_state)
-        features = self._trunk(torch.cat([*frames, batch.goal]))
-        return features[: -len(batch.goal)], features[-len(batch.goal) :]
+        # split, not slices, whose gradients would lose the memory order of feature maps: slow to convolve.
+        states, goal = self._trunk(torch.cat([*frames, batch.goal])).split([sum(map(len, frames)), len(batch.goal)])
+        return states, goal
 
     def _phi_of_batch(
         self, batch: Batch[Tensor], states: Tensor, goal: Tensor, every_row: bool

@@ -34,6 +34,13 @@ def test_values_of_groups_and_rows() -> None:
     assert torch.equal(alone.first(alone.state), alone.state)
 
 
+def test_maps_of_groups_keep_their_memory_order() -> None:
+    maps = torch.arange(3 * 4 * 5 * 6.0).view(3, 4, 5, 6).contiguous(memory_format=torch.channels_last)
+    expanded = batch_of(3, 2).to("cpu").expand(maps)
+    assert torch.equal(expanded, maps.repeat_interleave(2, 0))
+    assert expanded.is_contiguous(memory_format=torch.channels_last)
+
+
 def test_conversion_to_tensors() -> None:
     batch = batch_of(2, 2, has_partner=np.array([True, False])).to("cpu")
     assert batch.action.dtype == torch.float32
