@@ -79,8 +79,8 @@ class Batch(Generic[Array]):
         """Repeat values of the groups (G, …) for each of their rows (B, …)."""
         if self.group_size == 1:
             return groups
-        if groups.ndim == 4:
-            # Feature maps are channels last in memory, and repeat_interleave would reorder them: slow to convolve.
+        if groups.ndim == 4 and groups.stride(1) == 1:
+            # Feature maps, channels last in memory. repeat_interleave would reorder them: slow to convolve.
             return groups.permute(0, 2, 3, 1).repeat_interleave(self.group_size, 0).permute(0, 3, 1, 2)
         return groups.repeat_interleave(self.group_size, 0)
 

@@ -34,11 +34,12 @@ def test_values_of_groups_and_rows() -> None:
     assert torch.equal(alone.first(alone.state), alone.state)
 
 
-def test_maps_of_groups_keep_their_memory_order() -> None:
-    maps = torch.arange(3 * 4 * 5 * 6.0).view(3, 4, 5, 6).contiguous(memory_format=torch.channels_last)
-    expanded = batch_of(3, 2).to("cpu").expand(maps)
-    assert torch.equal(expanded, maps.repeat_interleave(2, 0))
-    assert expanded.is_contiguous(memory_format=torch.channels_last)
+def test_maps_and_images_of_groups_keep_their_order_in_memory() -> None:
+    batch, maps = batch_of(3, 2).to("cpu"), torch.arange(3 * 4 * 5 * 6.0).view(3, 4, 5, 6)
+    for order in (torch.contiguous_format, torch.channels_last):
+        expanded = batch.expand(maps.contiguous(memory_format=order))
+        assert torch.equal(expanded, maps.repeat_interleave(2, 0))
+        assert expanded.is_contiguous(memory_format=order)
 
 
 def test_conversion_to_tensors() -> None:

@@ -255,7 +255,7 @@ def test_only_a_policy_for_analogies_has_partners() -> None:
 
 
 def test_feature_maps_and_their_gradients_stay_channels_last() -> None:
-    """Otherwise convolutions and ReLU reorder them, which takes a tenth of a step."""
+    """Otherwise convolutions and ReLU are slower."""
     method, rows = make_method("gcb", Shapes((64, 64, 3), 2)), image_batch(8, 0, 2)
     batch = replace(rows, **{name: frame.new_zeros(len(frame), 64, 64, 3) for name, frame in rows.frames().items()})
     maps: list[Tensor] = []
