@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ EXECUTION_SETTINGS = {
 }
 """Settings in which runs of one group may differ: they affect how a run is executed, not what it learns."""
 MAX_SETTINGS_IN_LABEL = 3
-"""If more settings differ, a label has the run's name instead."""
+"""If more settings differ, the run's name distinguishes a group."""
 COLOURS = ("#2f7fc1", "#c9611a", "#1f9478", "#9a66cc", "#d0507e", "#8f8a2e")
 """Colours of the groups, repeated if there are more; each has a contrast above 3:1 with light and dark pages."""
 
@@ -174,27 +173,33 @@ def read_runs(paths: Sequence[str | os.PathLike[str]]) -> list[RunRecord]:
 
 
 def group_runs(records: Sequence[RunRecord]) -> list[RunGroup]:
-    """Group runs by settings and dataset, in the order given, each group with a label of its own."""
+    """Group runs by settings and dataset, each group with a label of its own.
+
+    Methods are in the order given in each environment, and the unchanged method precedes its variants.
+    """
     by_key: dict[str, list[RunRecord]] = {}
     for record in records:
         key = repr((learned_settings(record), record.run.dataset.fingerprint))
         by_key.setdefault(key, []).append(record)
     members = [tuple(sorted(group, key=lambda record: record.seed)) for group in by_key.values()]
-    firsts = [group[0] for group in members]
-    variants = [_variant(record, firsts) for record in firsts]
-    colours = [COLOURS[number % len(COLOURS)] for number in range(len(members))]
-    return [RunGroup(*fields) for fields in zip(members, _labels(firsts, variants), variants, colours, strict=True)]
+    variants = _variants([group[0] for group in members])
+    places = [_place(group[0]) for group in members]
+    named = sorted(
+        zip(members, variants, strict=True), key=lambda pair: (places.index(_place(pair[0][0])), pair[1] != "")
+    )
+    labels = _labels([(group[0], variant) for group, variant in named])
+    return [
+        RunGroup(group, label, variant, COLOURS[number % len(COLOURS)])
+        for number, ((group, variant), label) in enumerate(zip(named, labels, strict=True))
+    ]
 
 
 def group_by_env(records: Sequence[RunRecord]) -> list[RunGroup]:
-    """Group the runs of each environment on their own; variants have their names in sweeps, as in tables.
-
-    Elsewhere, and where two groups of a method would have the same name, settings distinguish them, or else the path.
-    """
+    """Group the runs of each environment on their own."""
     by_env: dict[tuple[str, bool], list[RunRecord]] = {}
     for record in records:
         by_env.setdefault((record.env, record.video), []).append(record)
-    return [group for members in by_env.values() for group in _with_table_variants(group_runs(members))]
+    return [group for members in by_env.values() for group in group_runs(members)]
 
 
 def differing_settings(records: Sequence[RunRecord]) -> list[str]:
@@ -208,43 +213,44 @@ def learned_settings(record: RunRecord) -> str:
     return repr(sorted((name, value) for name, value in record.settings.items() if name not in EXECUTION_SETTINGS))
 
 
-def _variant(record: RunRecord, records: Sequence[RunRecord]) -> str:
-    """Return the settings that distinguish a run from others of its method and environment, or its name if many do."""
-    place = (record.run.config.method, record.env_title)
-    names = differing_settings([other for other in records if (other.run.config.method, other.env_title) == place])
-    if len(names) > MAX_SETTINGS_IN_LABEL:
-        return record.name
+def _variants(records: Sequence[RunRecord]) -> list[str]:
+    """Return what distinguishes each run from the others of its method and environment; empty if there are none.
+
+    That is its variant in a sweep or, where it is not unique, the settings that differ, its name, or its path.
+    """
+
+    def variant(record: RunRecord) -> str:
+        place = [other for other in records if _place(other) == _place(record)]
+        names = differing_settings(place)
+        choices = [[_sweep_variant(each) for each in place], [each.name for each in place]]
+        if len(names) <= MAX_SETTINGS_IN_LABEL:
+            choices.insert(1, [_settings_in_words(each, names) for each in place])
+        own = place.index(record)
+        unique = (choice[own] for choice in choices if choice[own] is not None and choice.count(choice[own]) == 1)
+        return next(unique, str(record.run.path))
+
+    return [variant(record) for record in records]
+
+
+def _sweep_variant(record: RunRecord) -> str | None:
+    """Return the variant in the run's name if it is a sweep's."""
+    parts = parse_run_name(record.name, record.run.config.method, record.seed)
+    return None if parts is None else parts[2]
+
+
+def _settings_in_words(record: RunRecord, names: Sequence[str]) -> str:
     return ", ".join(f"{name.removeprefix('method_config.')} {record.settings.get(name)}" for name in names)
 
 
-def _with_table_variants(groups: Sequence[RunGroup]) -> list[RunGroup]:
-    """Give every group the first of its possible variants that no other group of the method has."""
-
-    def variant(group: RunGroup) -> str:
-        method = [other for other in groups if other.method == group.method]
-        choices = (_sweep_variant, attrgetter("variant"), attrgetter("first.run.path"))
-        found = (choice for choice in choices if [choice(other) for other in method].count(choice(group)) == 1)
-        return str(next(found)(group))
-
-    return [replace(group, variant=variant(group)) for group in groups]
+def _labels(named: Sequence[tuple[RunRecord, str]]) -> list[str]:
+    """Return method, environment if there are several, and variant."""
+    several = len({record.env_title for record, _ in named}) > 1
+    parts = ((record.run.config.method, record.env_title if several else "", variant) for record, variant in named)
+    return [", ".join(filter(None, part)) for part in parts]
 
 
-def _sweep_variant(group: RunGroup) -> str:
-    """Return the variant in the run's name if it is a sweep's, else the settings that distinguish the group."""
-    parts = parse_run_name(group.first.name, group.method, group.first.seed)
-    return group.variant if parts is None else parts[2]
-
-
-def _labels(records: Sequence[RunRecord], variants: Sequence[str]) -> list[str]:
-    """Return method, environment if there are several, and variant; with the run's name if two would be equal."""
-    titles = [record.env_title for record in records]
-    shown = titles if len(set(titles)) > 1 else [""] * len(titles)
-    parts = zip((record.run.config.method for record in records), shown, variants, strict=True)
-    labels = [", ".join(filter(None, part)) for part in parts]
-    return [
-        f"{label} ({record.name})" if labels.count(label) > 1 else label
-        for label, record in zip(labels, records, strict=True)
-    ]
+def _place(record: RunRecord) -> tuple[str, str]:
+    return record.run.config.method, record.env_title
 
 
 def _flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

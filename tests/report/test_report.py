@@ -234,6 +234,16 @@ def test_labels_name_the_settings_that_differ(runs: dict[str, Path], tmp_path: P
     assert [group.label for group in group_runs(read_runs([runs["one"], other]))] == ["gcb, one", "gcb, other"]
 
 
+def test_labels_of_a_sweeps_runs_name_the_variant(runs: dict[str, Path], tmp_path: Path) -> None:
+    names = ("slide-gcb-s0", "slide-gcb-short_sighted-s1")
+    for name, source in zip(names, ("one", "two"), strict=True):
+        shutil.copytree(runs[source], tmp_path / name)
+    change_config(tmp_path / names[1], tiny_config("gcb", steps=4, log_every=2, seed=1, iql={"discount": 0.5}))
+    groups = group_runs(read_runs([tmp_path / name for name in names]))
+    assert [group.label for group in groups] == ["gcb", "gcb, short_sighted"]
+    assert [group.name for group in groups] == ["gcb", "gcb (short_sighted)"]
+
+
 def test_the_same_settings_in_two_environments_are_one_row_of_table_1(runs: dict[str, Path], tmp_path: Path) -> None:
     for name in ("config.yaml", "eval.json"):
         (tmp_path / name).write_bytes((runs["one"] / name).read_bytes())
