@@ -70,8 +70,13 @@ _ALL = (
     _ablation("no_policy_distance", "components", "metric of rewards only", policy_distance_weight=0.0),
     _ablation("no_bottleneck", "components", "analogy policy on φ without a bottleneck", bottleneck_dim=None),
     _ablation("target_network", "components", "target network φ̄ instead of a stop-gradient", tau=0.01),
-    Ablation(
-        "unweighted", "components", "actions without advantage weights", "button_drawer", {"iql": {"temperature": inf}}
+    *(
+        Ablation(name, "components", description, "button_drawer", changes)
+        for name, description, changes in (
+            ("unweighted", "actions without advantage weights", {"iql": {"temperature": inf}}),
+            ("no_distillation", "analogy policy learns from the data alone", {"iql": {"distillation": 0.0}}),
+            ("no_flips", "no horizontal flips", {"horizontal_flip": False}),
+        )
     ),
 )
 
