@@ -112,9 +112,9 @@ class Results:
         shown = [ablation for ablation in ABLATIONS.values() if ablation.figure == figure and ablation.name in groups]
         if "" not in groups or not shown:
             return "Not measured yet.\n"
-        labels = {groups[""].name: ["GCB", ""]}
-        labels |= {groups[ablation.name].name: [f"`{ablation.name}`", ablation.description] for ablation in shown}
-        return self._table_of_differences(["", ""], labels, [groups[name] for name in ("", *(a.name for a in shown))])
+        names = {"": ["GCB", ""], **{ablation.name: [f"`{ablation.name}`", ablation.description] for ablation in shown}}
+        labels = {groups[name].name: [*label, str(len(groups[name].records))] for name, label in names.items()}
+        return self._table_of_differences(["", "change", "seeds"], labels, [groups[name] for name in names])
 
     def _table_of_differences(
         self, headings: list[str], labels: dict[str, list[str]], groups: Sequence[RunGroup]
