@@ -55,6 +55,7 @@ class Results:
             "beyond": self.beyond,
             "comparison": self.comparison,
             "components": lambda: self.ablations("components"),
+            "components_declared": lambda: self.ablations("components", "declared"),
             "partners": lambda: self.ablations("partners"),
         }
         return {name: make() for name, make in makers.items()}
@@ -106,7 +107,7 @@ class Results:
         labels = {group.name: [group.method, str(len(group.records))] for group in groups}
         return self._table_of_differences(["method", "seeds"], labels, groups)
 
-    def ablations(self, figure: str) -> str:
+    def ablations(self, figure: str, criterion: Criterion = "any_step") -> str:
         """Return unchanged GCB and its ablations of a figure, with paired differences from unchanged GCB."""
         groups = {group.variant: group for group in self.groups if _place(group) == ("gcb", "button_drawer", False)}
         shown = [ablation for ablation in ABLATIONS.values() if ablation.figure == figure and ablation.name in groups]
@@ -114,21 +115,25 @@ class Results:
             return "Not measured yet.\n"
         names = {"": ["GCB", ""], **{ablation.name: [f"`{ablation.name}`", ablation.description] for ablation in shown}}
         labels = {groups[name].name: [*label, str(len(groups[name].records))] for name, label in names.items()}
-        return self._table_of_differences(["", "change", "seeds"], labels, [groups[name] for name in names])
+        return self._table_of_differences(["", "change", "seeds"], labels, [groups[name] for name in names], criterion)
 
     def _table_of_differences(
-        self, headings: list[str], labels: dict[str, list[str]], groups: Sequence[RunGroup]
+        self,
+        headings: list[str],
+        labels: dict[str, list[str]],
+        groups: Sequence[RunGroup],
+        criterion: Criterion = "any_step",
     ) -> str:
         """Return a line for each group by name; differences from the first one are bold if they are significant."""
         reference, *others = groups
-        rows = compare(groups, reference.name).rows
+        rows = compare(groups, reference.name, criterion=criterion).rows
         differences = {(row.method, row.variant, row.mode): row.difference for row in rows}
-        lines = [[*labels[reference.name], *(self._text(reference, mode) for mode in DEFAULT_MODES)]]
+        lines = [[*labels[reference.name], *(self._text(reference, mode, criterion) for mode in DEFAULT_MODES)]]
         for group in others:
             cells = []
             for mode in DEFAULT_MODES:
-                text, difference = self._text(group, mode), differences.get((group.method, group.variant, mode))
-                if difference is not None:
+                text = self._text(group, mode, criterion)
+                if (difference := differences.get((group.method, group.variant, mode))) is not None:
                     text = f"{text} ({_signed(-difference.value)})"
                     text = text if difference.interval[0] <= 0 <= difference.interval[1] else f"**{text}**"
                 cells.append(text)
@@ -245,7 +250,7 @@ def _number(value: float) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{'-' if value < 0 else '+'}{_number(abs(value))}"
+    return f"{'-' if round(value, 2) < 0 else '+'}{_number(abs(value))}"
 
 
 def _short(text: str | None) -> str:
