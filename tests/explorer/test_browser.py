@@ -107,16 +107,16 @@ def test_a_point_of_the_map_can_be_used_as_the_example(visit: Callable[..., Any]
     page = visit(url + TASK)
     page.wait_for_selector(READY)
     page.wait_for_selector("#map-body:not([hidden])")
-    page.locator("#map").scroll_into_view_if_needed()
+    # The nearest tasks stand above the map: once they are shown, it stays where it is.
+    until(page, "document.querySelectorAll('#neighbours li').length === 6")
     x, y = page.evaluate("""async () => {
-        const points = await (await fetch('/api/map')).json();
-        const [box, gap] = [document.getElementById('points').getBoundingClientRect(), 18];
-        const [width, height] = [box.width - 2 * gap, box.height - 2 * gap];
-        return [box.left + gap + points.x[7] * width, box.top + gap + (1 - points.y[7]) * height];
+        const [points, canvas, gap] = [await (await fetch('/api/map')).json(), document.getElementById('points'), 18];
+        const [width, height] = [canvas.clientWidth - 2 * gap, canvas.clientHeight - 2 * gap];
+        return [gap + points.x[7] * width, gap + (1 - points.y[7]) * height];
     }""")
-    page.mouse.move(x, y)
+    page.locator("#points").hover(position={"x": x, "y": y})
     until(page, "document.querySelector('#point-goal').src.includes('/api/tasks/')")
-    page.mouse.click(x, y)
+    page.locator("#points").click(position={"x": x, "y": y})
     until(page, "location.hash.includes('by=dataset')")
     page.wait_for_selector(READY)
     assert page.is_checked("input[name=by][value=dataset]")
